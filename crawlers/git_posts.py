@@ -25,14 +25,7 @@ from core.month import Month, Period
 from crawlers.contract import CrawlContext, Document, Item, SourceInfo, missing_item
 from crawlers.git.binary import Git
 from crawlers.git.entries import Entry, find_day, make_day, read_entries
-from crawlers.git.mirror import (
-    REGULAR_MODES,
-    BlobReader,
-    Commit,
-    Version,
-    open_mirror,
-    quote_path,
-)
+from crawlers.git.mirror import REGULAR_MODES, BlobReader, Commit, Version, open_mirror, quote_path
 from crawlers.text.code import decode_text, read_readme
 
 SITES = {"github": "https://github.com"}

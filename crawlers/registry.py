@@ -20,17 +20,13 @@ from core.plugins import import_parts, list_entry_points
 from crawlers.contract import CrawlContext, Crawler, Item, SourceInfo
 from crawlers.git.entries import list_names
 
-OPEN: tuple[str, ...] = (
-    "crawlers.git_posts",
-    "crawlers.hackernews",
-    "crawlers.wikipedia_new",
-)
+OPEN: tuple[str, ...] = ("crawlers.git_posts", "crawlers.hackernews", "crawlers.wikipedia_new")
 GIT_POSTS = "git_posts"  # its parts are the files of a folder
 QUESTIONS: tuple[str, ...] = ("crawlers.questions.manifold",)
 
 
 def list_sources() -> list[str]:
-    """Return the names of the open sources; one that consists of parts is only its parts."""
+    """Return the names of the open sources; of a source of parts, only the names of its parts."""
     names = [*_open_modules()]
     names.remove(GIT_POSTS)
     return sorted([*names, *(f"{GIT_POSTS}:{name}" for name in list_names())])
@@ -66,6 +62,7 @@ def _gated_modules() -> dict[str, str]:
 
 
 def _of_extras(kind: str) -> dict[str, str]:
+    """Return the modules that extras state in the tuple ``kind``, by name of the source."""
     found: dict[str, str] = {}
     for part in import_parts("sources"):
         found |= _by_name(getattr(part, kind, ()))

@@ -101,6 +101,7 @@ def fetch_month(month: Period, context: CrawlContext) -> Iterator[Item]:
 
 
 def _fetch_edition(wiki: MediaWiki, month: Period, context: CrawlContext) -> Iterator[Item]:
+    """Yield the new articles of one wiki, and the drops of the lists of creations."""
     is_logged = month.start >= FIRST_LOGGED.start
     rows = _read_log(wiki, month) if is_logged else _read_dump(wiki, month, context)
     created: dict[int, dt.datetime] = {}
@@ -128,6 +129,7 @@ def _fetch_edition(wiki: MediaWiki, month: Period, context: CrawlContext) -> Ite
 
 
 def _read_log(wiki: MediaWiki, month: Period) -> Iterator[Creation | Drop]:
+    """Yield the creations in a month from the wiki's log, and drops of hidden ones."""
     start, end = mediawiki.month_window(month)
     pieces = wiki.query(
         list="logevents",
@@ -150,6 +152,7 @@ def _read_log(wiki: MediaWiki, month: Period) -> Iterator[Creation | Drop]:
 
 
 def _read_dump(wiki: MediaWiki, month: Period, context: CrawlContext) -> Iterator[Creation | Drop]:
+    """Yield the creations in a month from dumps, and drops of deleted or undated ones."""
     database = f"{wiki.edition.language.replace('-', '_')}wiki"
     first = Month.of(month.start)
     last = Month.of(month.end - _SECOND)
@@ -183,6 +186,7 @@ def list_creations(fetcher: Fetcher, database: str, month: Month) -> list[Dumped
 
 
 def _find_file(fetcher: Fetcher, database: str, month: Month) -> str:
+    """Return the path of the smallest file of the newest snapshot that covers a month."""
     snapshots = _links(fetcher, FOLDER, r"(\d{4}-\d{2})/?")
     if not snapshots:
         raise SourceUnavailable(f"{DUMPS_URL}{FOLDER} lists no snapshot; try again later")
@@ -196,6 +200,7 @@ def _find_file(fetcher: Fetcher, database: str, month: Month) -> str:
 
 
 def _links(fetcher: Fetcher, path: str, pattern: str) -> list[str]:
+    """Return the sorted parts of a page's links that a pattern's group matches."""
     with _explained():
         fetched = fetcher.get(DUMPS_SITE, path, not_before=dt.datetime.now(dt.UTC) - _DAY)
     page = fetched.body.decode("utf-8", errors="replace")
@@ -204,6 +209,7 @@ def _links(fetcher: Fetcher, path: str, pattern: str) -> list[str]:
 
 @contextlib.contextmanager
 def _explained() -> Iterator[None]:
+    """Turn ItemUnavailable into SourceUnavailable, which says why dumps are needed."""
     try:
         yield
     except ItemUnavailable as error:
@@ -250,6 +256,7 @@ class _Dump:
         return self._kept
 
     def _split(self, text: bytes) -> None:
+        """Read each complete line of unpacked bytes; keep the beginning of the next line."""
         self._num_unpacked += len(text)
         if self._num_unpacked > MAX_UNPACKED_BYTES:
             raise SourceUnavailable(f"{self._url} unpacks to over {MAX_UNPACKED_BYTES} bytes")
@@ -260,6 +267,7 @@ class _Dump:
             raise self._damaged(f"a line of more than {MAX_LINE_BYTES} bytes")
 
     def _read(self, line: bytes) -> None:
+        """Read a line; keep the creation of an article of the month, or without a time."""
         self._num_events += 1
         num_columns = line.count(b"\t") + 1
         layout = _LAYOUTS.get(num_columns)
@@ -294,10 +302,10 @@ class _Dump:
 
 def _read_creation(columns: list[str], layout: _Layout) -> DumpedCreation | None:
     """Return the creation of an article, None for another namespace; ValueError if malformed."""
-    at = layout.page_id
+    page_id_at = layout.page_id
     stamp = columns[layout.entity + 2]
-    namespace = columns[at + _NAMESPACE]
-    is_deleted = columns[at + _IS_DELETED]
+    namespace = columns[page_id_at + _NAMESPACE]
+    is_deleted = columns[page_id_at + _IS_DELETED]
     if is_deleted not in _FLAGS or not re.fullmatch(r"(-?[0-9]{1,9})?", namespace):
         raise ValueError(f"namespace {namespace[:50]!r} and page_is_deleted {is_deleted[:50]!r}")
     if namespace != "0":
@@ -305,11 +313,11 @@ def _read_creation(columns: list[str], layout: _Layout) -> DumpedCreation | None
     moment = dt.datetime.fromisoformat(stamp) if stamp else None
     if moment and moment.tzinfo:
         raise ValueError(f"a time zone: {stamp[:50]!r}")
-    if len(columns[at]) > _MAX_DIGITS:
-        raise ValueError(f"a page id of {len(columns[at])} digits")
-    title = _ESCAPED.sub(lambda match: _UNESCAPED[match[1]], columns[at + _TITLE])
+    if len(columns[page_id_at]) > _MAX_DIGITS:
+        raise ValueError(f"a page id of {len(columns[page_id_at])} digits")
+    title = _ESCAPED.sub(lambda match: _UNESCAPED[match[1]], columns[page_id_at + _TITLE])
     return DumpedCreation(
-        page_id=int(columns[at] or 0) or None,
+        page_id=int(columns[page_id_at] or 0) or None,
         title=title.replace("_", " "),
         created_at=moment and moment.replace(tzinfo=dt.UTC),
         is_deleted=is_deleted == "true",

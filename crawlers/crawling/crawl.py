@@ -15,13 +15,7 @@ from core.corpus.partition import Partition, Seal, read_seal, tables_of
 from core.corpus.permissions import Permission, require_permission
 from core.corpus.sealing import Description, seal_partition
 from core.corpus.tombstones import is_forgotten, item_key, list_tombstones
-from core.errors import (
-    EmptyPartition,
-    ItemUnavailable,
-    SourceError,
-    SourceUnavailable,
-    UsageError,
-)
+from core.errors import EmptyPartition, ItemUnavailable, SourceError, SourceUnavailable, UsageError
 from core.month import Period, require_complete
 from core.schemas.tables import DocumentRow
 from core.settings import Settings

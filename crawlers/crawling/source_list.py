@@ -17,12 +17,7 @@ from crawlers.questions.contract import (
     list_question_sources,
     load_question_crawler,
 )
-from crawlers.registry import (
-    is_source,
-    list_all_sources,
-    list_on_demand_sources,
-    load_crawler,
-)
+from crawlers.registry import is_source, list_all_sources, list_on_demand_sources, load_crawler
 
 _STAND_INS = {  # open source: the closed ones in whose place it stands; extras add theirs
     "commons_audio": "bbc",

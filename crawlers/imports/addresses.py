@@ -55,16 +55,15 @@ def is_address(given: str) -> bool:
 def brought(
     given: Sequence[str], settings: Settings, max_bytes: int = MAX_BYTES
 ) -> Iterator[LocalFiles]:
-    """Yield the files of paths and addresses; those of addresses are deleted afterwards.
+    """Yield the files of paths and addresses; downloaded files are deleted afterwards.
 
     Each file may have ``max_bytes`` bytes.
 
     Raises:
         UsageError: an address has none of the three forms, or there is no such object.
         AccessRefused: it leads to a host outside the public internet, or from https to http.
-        ItemUnavailable: the file is not there, or is larger than the limit.
-        ItemFailed, SourceChanged, StorageError: the transfer failed, or the response is none of a
-            file.
+        ItemUnavailable: the file does not exist, or is larger than the limit.
+        ItemFailed, SourceChanged, StorageError: the transfer failed, or the response is not a file.
     """
     found = LocalFiles()
     with explain_disk_errors(str(settings.scratch)):

@@ -47,7 +47,7 @@ class Dated(NamedTuple):
 class Dating:
     """A rule for the months of rows; at most one field is set, beside ``of_name`` and ``first``.
 
-    Without any, the month is that of the row's ``date``.
+    Without any field, the month of a row is that of its ``date``.
     """
 
     month: Period | None = None  # one that is over
@@ -102,6 +102,7 @@ class Dating:
 
 
 def _month_in(value: object) -> Month | None:
+    """Return the month of a value such as ``2024-05``, ``May 2024``, a date or a time, or None."""
     if isinstance(value, str):
         text = " ".join(value.split())
         found = _YEAR_MONTH.fullmatch(text)
@@ -132,7 +133,7 @@ def moment_of(value: object) -> dt.datetime | None:
 
 
 def _epoch(text: str) -> dt.datetime | None:
-    """Return the time of a number of seconds since 1970, or of ms, us or ns; from 2001 on."""
+    """Return the UTC time of a number of s, ms, us or ns since 1970; None for one before 2001."""
     if _NUMBER.fullmatch(text) is None:
         return None
     number = Decimal(text)
@@ -145,10 +146,10 @@ def _epoch(text: str) -> dt.datetime | None:
 
 
 def month_of_name(name: str) -> Month | Drop:
-    """Return the only month in a file's name, or else in the name of its nearest folder with one.
+    """Return the only month in a file's name, or else in the name of the nearest folder with one.
 
     Uncheatable Eval has ``bbc_news_20240401to20240415.json``, RealTimeData has folders such as
-    ``2024-05``. The week of a crawl in ``CC-MAIN-2024-10`` is no month.
+    ``2024-05``. The number 10 in ``CC-MAIN-2024-10`` is a week of a crawl, and no month.
     """
     for part in reversed(name.split("/")):
         months = sorted(set(_months_in_name(part)))

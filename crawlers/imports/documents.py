@@ -74,12 +74,13 @@ def by_field(row: Row, columns: Mapping[str, str], options: ImportOptions) -> Ro
 
 
 def document_of(row: Row, dated: Dated, options: ImportOptions) -> DocumentRow | Drop:
-    """Return the columns of a document, or a drop for text that is no Unicode."""
+    """Return a row as the columns of a document, or a drop for text that is not Unicode."""
     stated = {name: _stated(row, name, options.is_strict) for name in FIELDS if name != "text"}
     language = stated["language"] or (None if options.sift else options.language)
     text = row.values["text"] or ""
     try:
         for each in (text, *filter(None, stated.values())):
+            # A text that cannot be encoded has lone surrogates.
             if not each.isascii():
                 each.encode()
     except UnicodeEncodeError as error:

@@ -69,6 +69,7 @@ def read_json_lines(file: DataFile, columns: Collection[str]) -> Rows:
 
 
 def _skip_line(stream: IO[bytes]) -> int:
+    """Read to the end of the current line; return the number of bytes."""
     size = 0
     while block := stream.readline(CHUNK):
         size += len(block)
@@ -78,6 +79,7 @@ def _skip_line(stream: IO[bytes]) -> int:
 
 
 def _json_row(file: DataFile, line: bytes, number: int, start: int) -> Row | Drop:
+    """Return a line of JSON as a row, or the drop that says what is wrong with it."""
     where = f"line {number} (byte {start})"
     try:
         return _row(file, _decoder(file.is_strict).decode(line.decode()), number, where)
@@ -95,6 +97,7 @@ def _fault_in(error: Exception) -> str:
 
 
 def _row(file: DataFile, value: object, number: int, where: str) -> Row | Drop:
+    """Return a JSON value as a row: an object, or a string as its only column ``text``."""
     if isinstance(value, str):
         value = {TEXT: value}
     if not isinstance(value, dict):
@@ -107,34 +110,34 @@ def read_json_list(file: DataFile, columns: Collection[str]) -> Rows:
     """Yield the strings or objects of a JSON list; nothing can be read after a damaged entry."""
     decode = _decoder(file.is_strict).raw_decode
     limit = longest(file)
-    why = _first_bad_byte(file) if file.is_strict else None
-    if why:
-        yield file.damaged("file", why)
+    bad_byte = _first_bad_byte(file) if file.is_strict else None
+    if bad_byte:
+        yield file.damaged("file", bad_byte)
         return
     with opened(file) as (stream, faults):
         reader = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
         text = ""
         number = 0
-        mark = _OPENING
-        is_end = False
+        separator = _OPENING
+        is_file_end = False
         fault = ""
-        while not is_end and len(text) < limit:
+        while not is_file_end and len(text) < limit:
             block = reader.read(max(CHUNK, len(text)))  # doubles for an entry that is longer
             text = text + block
             position = 0
-            is_end = not block
-            while start := _start_of_entry(text, position, mark):
+            is_file_end = not block
+            while start := _start_of_entry(text, position, separator):
                 try:
                     value, end = decode(text, start)
                 except (ValueError, RecursionError) as error:
                     fault = _fault_in(error)
                     break
-                if end == len(text) and not is_end:
+                if end == len(text) and not is_file_end:
                     break  # a number may go on
                 yield _row(file, value, number, f"record {number}")
                 position = end
                 number = number + 1
-                mark = _COMMA
+                separator = _COMMA
                 fault = ""
             text = text[position:]
         if not (_END if number else _EMPTY).fullmatch(text):
@@ -143,16 +146,17 @@ def read_json_list(file: DataFile, columns: Collection[str]) -> Rows:
 
 
 def _first_bad_byte(file: DataFile) -> str | None:
+    """Return where a file stops being UTF-8, as a message; None if all of it is."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     offset = 0
     with opened(file) as (stream, _):
         while True:
             block = stream.read(CHUNK)
-            held = len(decoder.getstate()[0])
+            num_pending = len(decoder.getstate()[0])
             try:
                 decoder.decode(block, final=not block)
             except UnicodeDecodeError as error:
-                return not_utf8(error, offset - held)
+                return not_utf8(error, offset - num_pending)
             if not block:
                 return None
             offset += len(block)
@@ -172,6 +176,7 @@ def _fault_of_list(text: str, number: int, fault: str) -> str:
 
 
 def _start_of_entry(text: str, position: int, mark: re.Pattern[str]) -> int | None:
+    """Return where the next entry of a list begins; None at the end of the text or the list."""
     found = mark.match(text, position)
     start = found.end() if found else len(text)
     return start if start < len(text) and text[start] != "]" else None

@@ -81,7 +81,7 @@ def source_of(row: Row, source: str, column: str | None) -> str | Drop:
 
 
 def _num_bytes(name: str) -> int:
-    """Return the length of the name of a source's folder; a lone surrogate has none."""
+    """Return the length of a folder's name in bytes; over the maximum for a lone surrogate."""
     try:
         return len(path_part(name))
     except StorageError:

@@ -85,7 +85,10 @@ def suffix_of(path: Path) -> str:
 
 
 def find_files(paths: Sequence[Path], options: ImportOptions) -> list[DataFile]:
-    """Return the files of paths; raise UsageError for a path that cannot be read, or two names."""
+    """Return the files of paths that are to be read.
+
+    Raise UsageError for a path that cannot be read, two files of one name, or no file to read.
+    """
     found: list[DataFile] = []
     rules = options.max_document_bytes, options.denied_hosts, options.elements, options.is_strict
     try:
@@ -147,7 +150,7 @@ def is_archive(path: Path) -> bool:
 
 
 def read_rows(file: DataFile, format_: str, columns: Collection[str]) -> Rows:
-    """Yield the rows of a file; a file that cannot be read is a drop."""
+    """Yield the rows of a file by the reader of its format; an unreadable file is a drop."""
     suffix = suffix_of(file.path)
     readers = list_readers()
     reader = readers.get(suffix) if format_ == "auto" else list_formats()[format_]
@@ -161,13 +164,13 @@ def read_rows(file: DataFile, format_: str, columns: Collection[str]) -> Rows:
         if is_lfs_pointer(head):
             yield file.damaged("file", "a pointer of Git LFS, not the file; run `git lfs pull`")
             return
-        room = file.most_bytes
+        bytes_left = file.most_bytes
         for row in reader(file, columns):
-            room -= _ROW_BYTES
+            bytes_left -= _ROW_BYTES
             if isinstance(row, Row):
                 for value in row.values.values():
-                    room -= len(value) if isinstance(value, str) else 0
-            if room < 0:
+                    bytes_left -= len(value) if isinstance(value, str) else 0
+            if bytes_left < 0:
                 yield file.damaged(
                     "file", "stands for far more text or rows than its size; left here"
                 )
@@ -196,6 +199,7 @@ def find_format(path: Path, format_: str) -> str:
 
 
 def _guess_folder(path: Path) -> str:
+    """Return the format ``folder``; raise UsageError if all files are data files, not texts."""
     suffixes = {Path(name).suffix.lower() for name in regular_files(path)}
     if suffixes and suffixes <= _DATA_SUFFIXES:
         raise UsageError(
@@ -206,6 +210,7 @@ def _guess_folder(path: Path) -> str:
 
 
 def _guess_file(path: Path) -> str:
+    """Return the format that a file's first bytes or suffix show; raise UsageError without one."""
     with path.open("rb") as file:
         start = file.read(4096).removeprefix(codecs.BOM_UTF8)
     if start.startswith(b"PAR1") or path.suffix.lower() == ".parquet":

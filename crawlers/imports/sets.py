@@ -1,11 +1,10 @@
 """Import of texts: many files, in which each month of each source becomes a sealed partition.
 
 Rows come from tables (``tables``), plain texts and saved pages (``plain``), and the files that
-extras read. They are written to a temporary file for each month, and each month is sealed from its
-file. All rows are of one source, or a column gives the source (``naming``). A row that cannot be
-read, or that has no month or source, is a drop in the manifest of the first partition; good rows
-are kept. A month that cannot be sealed does not stop the others. A strict import raises an error
-instead, and then nothing is sealed.
+extras read. Each month's rows are written to a temporary file, from which the month is sealed. All
+rows are of one source, or a column gives the source (``naming``). A row that cannot be read, or has
+no month or source, is a drop in the manifest of the first partition. A month that cannot be sealed
+does not stop the others. A strict import seals nothing if a row or month has such an error.
 """
 
 from __future__ import annotations
@@ -60,9 +59,9 @@ def import_set(paths: Sequence[Path], source: str, store: Store, options: Import
     read; EmptyPartition, with counts and the first reason, if no row has a text, a month and a
     source. Raise MalformedInput for damage, if ``options.is_strict``.
     """
-    odd = sorted({*options.columns} - {*FIELDS})
-    if odd:
-        raise UnknownName("field", odd[0], [*FIELDS])
+    unknown = sorted({*options.columns} - {*FIELDS})
+    if unknown:
+        raise UnknownName("field", unknown[0], [*FIELDS])
     require_target(Partition(source, options.dating.month), "text", store)
     files = find_files(paths, options)
     has_web = any(is_archive(file.path) for file in files)
@@ -72,12 +71,13 @@ def import_set(paths: Sequence[Path], source: str, store: Store, options: Import
     options = dataclasses.replace(options, sift=sift, is_local=has_web or options.is_local)
     with ExitStack() as stack:
         months = _Months(stack, source, options, files)
+        # With a pipe, rows are read while the month is sealed.
         if not months.pipe:
             for _ in months.place():
                 pass
         names = [paths[0].name] if options.is_strict else [file.name for file in files]
-        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        return months.seal(store, f"{names[0]}{more}" if names else "no file", len(files))
+        and_others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        return months.seal(store, f"{names[0]}{and_others}" if names else "no file", len(files))
 
 
 def find_sifting() -> ModuleType:
@@ -90,7 +90,7 @@ def find_sifting() -> ModuleType:
 
 
 class _Pipe:
-    """Rows that are sealed as they are read, without a temporary file: all are of one month."""
+    """Takes the place of a temporary file if all rows are of one month: sealed while being read."""
 
     def __init__(self, place: Callable[[], Iterator[None]]) -> None:
         self._place = place
@@ -140,21 +140,23 @@ class _Months:
             raise UsageError(f"no row has a column {missing}, which your options name")
 
     def _place(self, file: DataFile) -> Iterator[None]:
+        """Write the rows of one file to the temporary files of their months; yield after each."""
         dating = self._options.dating.of_file(file.name)
         columns = [*self._columns.values(), *dating.columns, *self._options.naming_columns]
         for row in read_rows(file, self._options.format, columns):
-            found = row
+            placed = row
             source: str | Drop = self._source
             if not isinstance(row, Drop):
                 source = source_of(row, self._source, self._options.source_column)
                 if row.origin == "table":
                     self._missing = self._missing - row.values.keys()
                     self._has_tables = True
-                    found = by_field(row, self._columns, self._options)
-            self._take(found, source, dating)
+                    placed = by_field(row, self._columns, self._options)
+            self._take(placed, source, dating)
             yield
 
     def _take(self, row: Row | Drop, source: str | Drop, dating: Dating) -> None:
+        """Write a row to the temporary file of its month, or record the first reason to drop it."""
         if isinstance(row, Drop):
             self._drop(row)
             return
@@ -178,6 +180,7 @@ class _Months:
         self._limit_pending(len(document["text"]))
 
     def _drop(self, drop: Drop) -> None:
+        """Record a drop that has no partition; a strict import raises MalformedInput for damage."""
         if self._options.is_strict and drop.reason in ("damaged", "parse_error"):
             raise MalformedInput(drop.detail)
         self._first = self._first or f"; the first: {drop.detail}"
@@ -187,6 +190,7 @@ class _Months:
             self._unplaced.pass_over(drop)
 
     def _rows_of(self, partition: Partition, place: str = "") -> _MonthRows:
+        """Return the collected rows of a partition; raise UsageError beyond MAX_PARTITIONS."""
         if partition not in self._months:
             if len(self._months) >= MAX_PARTITIONS:
                 asked = self._options.source_column
@@ -201,6 +205,7 @@ class _Months:
         return self._months[partition]
 
     def _limit_pending(self, num_chars: int) -> None:
+        """Write all waiting rows to their files once they have too many characters together."""
         self._num_pending += num_chars
         if self._num_pending > _PENDING_CHARS:
             for each in self._months.values():
@@ -231,6 +236,8 @@ class _Months:
 
 
 class _MonthRows:
+    """The rows of one month, with the values that several rows have in common."""
+
     def __init__(self, spool: Spool | _Pipe, options: ImportOptions) -> None:
         self.spool = spool
         self.ids = Repeats()  # stated ids that several rows have
@@ -281,12 +288,14 @@ class _Sealing:
         self._texts: dict[int, str] = {}  # likewise of repeated texts
 
     def seal(self, name: str, num_files: int, unplaced: manifest.Ledger | None) -> Seal:
+        """Seal the month; its manifest also counts ``unplaced``, the drops without a partition."""
         self._rows.end()
         rules = self._rules(num_files)
         contents = contents_of(name, self._partition, self._outcomes(), rules, unplaced)
         return seal_partition(self._store, self._partition, contents, self._options.replace)
 
     def _rules(self, num_files: int) -> dict[str, object]:
+        """Return the options of the import for the manifest."""
         options = self._options
         rules: dict[str, object] = {
             "format": "set" if options.format == "auto" else options.format,
@@ -308,6 +317,7 @@ class _Sealing:
         return rules if regime is None else {**rules, "regime": regime}
 
     def _outcomes(self) -> Iterator[DocumentRow | Drop]:
+        """Yield each row to keep, or its drop."""
         for batch in self._rows.spool.batches():
             kept = []
             for outcome in map(self._examine, batch):
@@ -325,6 +335,7 @@ class _Sealing:
                 deque(map(self._examine, batch), maxlen=0)
 
     def _examine(self, row: DocumentRow | Drop) -> DocumentRow | Drop:
+        """Return a row to keep, or its drop: it is forgotten, too short or long, or repeated."""
         if isinstance(row, Drop):
             return row
         native_id = row["native_id"]

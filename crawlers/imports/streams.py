@@ -19,10 +19,12 @@ _ZSTD_BLOCK = 2**10  # fewer, since 4 of them may stand for 128 KiB
 MOST_TIMES = 1000  # no text packs as well
 FREE_BYTES = 2**25
 _MEMBER = b"\x1f\x8b\x08"  # first bytes of a gzip member
+_GZIP_WINDOW = 31  # zlib's ``wbits`` for gzip data with the largest window
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _MAX_WINDOW = 2**31  # of zstd; the command line's --long=31
-_FIRST_BLOCK = 2**9  # of a member; a false one shows within these
-_BACK = 2**20  # damage may be noticed only in a later member
+_FIRST_BLOCK = 2**9  # of a member; bytes that only look like one fail within these
+_BACK = 2**20  # bytes to search before noticed damage, which may have begun in an earlier member
+_BUFFER = 2**17  # unpacked bytes
 # Each damaged place costs a search, so that a file of nothing else is given up.
 _FREE_DAMAGES = 100
 _BYTES_PER_DAMAGE = 2**16
@@ -34,9 +36,9 @@ def open_stream(path: Path, faults: list[str]) -> io.BufferedReader:
     head = file.read(4)
     file.seek(0)
     if head.startswith(_MEMBER[:2]):
-        return io.BufferedReader(_Unpacked(file, _gunzip(file, faults)), 2**17)
+        return io.BufferedReader(_Unpacked(file, _gunzip(file, faults)), _BUFFER)
     if head == _ZSTD:
-        return io.BufferedReader(_Unpacked(file, _unzstd(file, faults)), 2**17)
+        return io.BufferedReader(_Unpacked(file, _unzstd(file, faults)), _BUFFER)
     return file
 
 
@@ -68,30 +70,33 @@ class _Unpacked(io.RawIOBase):
 
 
 def _gunzip(file: IO[bytes], faults: list[str]) -> Iterator[bytes]:
-    """Yield the bytes of all members; time is linear in the size of the file, and what it packs."""
+    """Yield the unpacked bytes of all gzip members; after damage, go on at a later member.
+
+    The time is linear in the sizes of the packed and the unpacked file.
+    """
     start = 0
     num_damaged = 0
-    num_again = 0  # bytes that were read again
+    num_reread = 0  # bytes
     while True:
         file.seek(start)
-        found = yield from _member(file, start)
-        if found.fault:
-            faults.append(found.fault)
-        if not found.is_damaged:
-            if found.end is None:
+        member = yield from _member(file, start)
+        if member.fault:
+            faults.append(member.fault)
+        if not member.is_damaged:
+            if member.end is None:
                 return
-            start = found.end
+            start = member.end
             continue
         num_damaged += 1
         if num_damaged > _FREE_DAMAGES + start // _BYTES_PER_DAMAGE:
             faults.append(f"{num_damaged} places are damaged; bytes after {start} were not read")
             return
-        place = found.end or start
-        back = max(start + 1, place - _BACK)
-        if num_again + place - back > _BACK + start:
-            back = max(start + 1, place)  # else a file could be read again and again
-        num_again += max(0, place - back)
-        following = _next_member(file, back)
+        damaged_at = member.end or start
+        search_from = max(start + 1, damaged_at - _BACK)
+        if num_reread + damaged_at - search_from > _BACK + start:
+            search_from = max(start + 1, damaged_at)  # else a file could be read again and again
+        num_reread += max(0, damaged_at - search_from)
+        following = _next_member(file, search_from)
         if following is None:
             return
         start = following
@@ -107,7 +112,7 @@ class _End(NamedTuple):
 
 def _member(file: IO[bytes], start: int) -> Generator[bytes, None, _End]:
     """Yield a member's bytes; return the offset after it, or that of the damage in it."""
-    engine = zlib.decompressobj(wbits=31)
+    engine = zlib.decompressobj(wbits=_GZIP_WINDOW)
     position = start
     size = _FIRST_BLOCK
     while block := file.read(size):
@@ -133,7 +138,10 @@ def _member(file: IO[bytes], start: int) -> Generator[bytes, None, _End]:
 
 
 def _until_error(engine: Any, block: bytes) -> tuple[bytes, int]:
-    """Return the bytes that can be unpacked, and the number of packed bytes before the damage."""
+    """Return the bytes that can be unpacked, and the number of packed bytes before the damage.
+
+    After an error, the block is tried again with half of its size, down to one byte.
+    """
     found = []
     start = 0
     size = len(block)
@@ -149,24 +157,26 @@ def _until_error(engine: Any, block: bytes) -> tuple[bytes, int]:
 
 
 def _next_member(file: IO[bytes], start: int) -> int | None:
+    """Return the offset of the next gzip member from ``start`` on; None if there is none."""
     file.seek(start)
-    tail = b""
+    overlap = b""
     while block := file.read(_BLOCK):
-        window = tail + block
+        window = overlap + block
         place = window.find(_MEMBER)
         if place >= 0:
-            return start - len(tail) + place
+            return start - len(overlap) + place
         start = start + len(block)
-        tail = window[-len(_MEMBER) + 1 :]
+        overlap = window[-len(_MEMBER) + 1 :]
     return None
 
 
 def _unzstd(file: IO[bytes], faults: list[str]) -> Iterator[bytes]:
+    """Yield the unpacked bytes of all zstd frames, up to damage or an implausible amount."""
     unpacker = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW)
     engine = unpacker.decompressobj()
     position = 0
     block = b""
-    is_begun = False
+    is_within_frame = False
     unpacked = 0
     while block := block or file.read(_ZSTD_BLOCK):
         try:
@@ -176,7 +186,7 @@ def _unzstd(file: IO[bytes], faults: list[str]) -> Iterator[bytes]:
             return
         yield data
         position = position + len(block)
-        is_begun = True
+        is_within_frame = True
         unpacked += len(data)
         if unpacked > FREE_BYTES + MOST_TIMES * position:
             faults.append(f"its first {position} bytes stand for {unpacked}, so it is no text")
@@ -186,6 +196,6 @@ def _unzstd(file: IO[bytes], faults: list[str]) -> Iterator[bytes]:
             block = engine.unused_data
             position -= len(block)
             engine = unpacker.decompressobj()
-            is_begun = False
-    if is_begun:
+            is_within_frame = False
+    if is_within_frame:
         faults.append(f"the packed file was cut after byte {position}")

@@ -48,7 +48,7 @@ class DataFile:
     max_bytes: int  # longer texts are dropped, unread if possible
     denied_hosts: Collection[str] = ()  # left out of web archives, with their subdomains
     elements: str = ARTICLE  # XPath of the elements of a page that have its text
-    is_strict: bool = False  # the values NaN and Infinity, which JSON has not, are damage
+    is_strict: bool = False  # the values NaN and Infinity, which JSON does not have, are damage
 
     @cached_property
     def most_bytes(self) -> int:
@@ -124,17 +124,19 @@ def read_parquet(file: DataFile, columns: Collection[str]) -> Rows:
 
 
 def _num_bytes(table: pq.ParquetFile, group: int, names: list[str]) -> int:
+    """Return the unpacked size of some columns of a row group, in bytes."""
     part = table.metadata.row_group(group)
     chunks = map(part.column, range(part.num_columns))
     return sum(each.total_uncompressed_size for each in chunks if each.path_in_schema in names)
 
 
 def _fault_of(schema: pa.Schema, text: str, *others: str) -> str | None:
+    """Return why a Parquet file cannot be read: its text column is missing, doubled or no text."""
     if text not in schema.names:
         return no_text_column(text, schema.names)
-    twice = [name for name in (text, *others) if schema.names.count(name) > 1]
-    if twice:
-        return f"two columns are called `{twice[0]}`"
+    doubled = [name for name in (text, *others) if schema.names.count(name) > 1]
+    if doubled:
+        return f"two columns are called `{doubled[0]}`"
     kind = schema.field(text).type
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     strings = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
@@ -151,6 +153,7 @@ def no_text_column(text: str, names: Iterable[object]) -> str:
 def _read_group(
     file: DataFile, table: pq.ParquetFile, group: int, numbers: range, columns: list[str]
 ) -> Rows:
+    """Yield the rows of a row group; ``numbers`` are their numbers in the file."""
     number = numbers.start
     try:
         for batch in table.iter_batches(_PARQUET_ROWS, [group], columns):
@@ -168,7 +171,7 @@ def _read_group(
 
 
 def _with_plain_times(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Cast times in nanoseconds and in zones, since Python may know neither, to UTC."""
+    """Cast times to microseconds in UTC: Python may know neither nanoseconds nor the time zone."""
     for index, field in enumerate(batch.schema):
         if pa.types.is_timestamp(field.type) and (field.type.unit == "ns" or field.type.tz):
             unit = "us" if field.type.unit == "ns" else field.type.unit
@@ -204,7 +207,10 @@ class _TooLongError(csv.Error):
 
 
 class _Lines:
-    """Lines of a stream, which can be given back; ``taken`` are those of the row."""
+    """Lines of a stream that a CSV reader takes; lines of a bad row can be given back.
+
+    ``taken`` are the lines of the present row.
+    """
 
     def __init__(self, stream: io.BufferedReader, file: DataFile) -> None:
         self._stream = stream
@@ -220,9 +226,9 @@ class _Lines:
         self.number -= sum(line.endswith("\n") for line in lines)
 
     def skip_row(self) -> None:
-        """Pass over the rest of a row that is too long: its line, and lines within quotation marks.
+        """Skip the rest of a row that is too long: its line, and lines within quotation marks.
 
-        A line with whole quotations is not of it: the mark before was not closed.
+        A later line with complete quotations ends the row: an earlier quotation was not closed.
         """
         line = self.taken[-1]
         is_open = sum(each.count('"') for each in self.taken) % 2

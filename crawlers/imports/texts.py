@@ -25,12 +25,7 @@ from crawlers.imports.sets import import_set
 from crawlers.registry import list_all_sources, load_crawler
 from crawlers.text.pages import ARTICLE
 
-__all__ = [
-    "ImportOptions",
-    "import_texts",
-    "options_for_pages",
-    "strict",
-]
+__all__ = ["ImportOptions", "import_texts", "options_for_pages", "strict"]
 
 
 def import_texts(path: Path, partition: Partition, store: Store, options: ImportOptions) -> Seal:

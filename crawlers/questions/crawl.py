@@ -80,6 +80,7 @@ _OUTCOME = re.compile(
     r"(?=[\"'”’]?(?:[.,;!)\]]|$| \(| (?:on|at|per|by|since|because|due)\b))",
     re.IGNORECASE | re.MULTILINE,
 )
+# Words before or after a match that make it a condition, instead of a statement of the outcome.
 _SUPPOSED = re.compile(
     r"(?i)\b(?:be(?: \w+)?"
     r"|(?:if|when|whether|unless|once|until|not|never|questions|markets)\b[^.!?;\n]*) \Z"
@@ -87,15 +88,15 @@ _SUPPOSED = re.compile(
 _CONDITION = re.compile(r"(?i)[^.!?\n]{0,80}\b(?:if|unless|provided|in case|otherwise|or no)\b")
 
 
-def _told(text: str) -> str | None:
-    """Return the words of a text that tell a question's outcome, or None."""
+def _find_outcome(text: str) -> str | None:
+    """Return the words of a text that state a question's outcome, or None if no words do."""
     text = re.sub(r"[*_]", "", text)
-    for found in _OUTCOME.finditer(text):
-        start = found.start()  # a sentence before it is at most 80 characters long
+    for match in _OUTCOME.finditer(text):
+        start = match.start()  # a sentence before it is at most 80 characters long
         if not _SUPPOSED.search(text, max(0, start - 80), start) and not _CONDITION.match(
-            text, found.end()
+            text, match.end()
         ):
-            return found[0]
+            return match[0]
     return None
 
 
@@ -104,6 +105,7 @@ def _text(text: str | None) -> str | None:
 
 
 def _refuse(question: Question) -> tuple[DropReason, str] | None:
+    """Return the reason and detail why a question cannot be used, or None."""
     options = question.options
     texts = (question.background, question.resolution_criteria)
     if not question.title or not all(options):
@@ -114,10 +116,10 @@ def _refuse(question: Question) -> tuple[DropReason, str] | None:
         return "too_long", f"title or option of more than {MAX_TITLE_CHARS} characters"
     if max(len(text or "") for text in texts) > MAX_TEXT_CHARS:
         return "too_long", f"a text of more than {MAX_TEXT_CHARS} characters"
-    for place in ("title", "background", "resolution_criteria"):
-        told = _told(getattr(question, place) or "")
-        if told:
-            return "tells_outcome", f"the {place} says {told!r}"
+    for field in ("title", "background", "resolution_criteria"):
+        outcome = _find_outcome(getattr(question, field) or "")
+        if outcome:
+            return "tells_outcome", f"the {field} says {outcome!r}"
     if question.resolved_at is not None and question.opened_at > question.resolved_at:
         return "parse_error", f"opened {question.opened_at}, after it was resolved"
     return None
@@ -154,13 +156,13 @@ def crawl_questions(
     crawler = load_question_crawler(source)
     asked = sorted(set(months))
     info = crawler.INFO
-    formers = {month: read_question_seal(store, source, month) for month in asked}
+    old_seals = {month: read_question_seal(store, source, month) for month in asked}
     wanted = [
-        month for month, seal in formers.items() if replace or seal is None or seal.is_partial
+        month for month, seal in old_seals.items() if replace or seal is None or seal.is_partial
     ]
     _require_months(info, asked, wanted)
     if not wanted:
-        return [seal for seal in formers.values() if seal]
+        return [seal for seal in old_seals.values() if seal]
     # Check the permission before the token: nobody should register for a forbidden source.
     permission = require_permission(store, source, info.permission)
     require_token(info, settings)
@@ -169,16 +171,17 @@ def crawl_questions(
     try:
         walk.run()
     except SourceUnavailable as error:
-        if replace or any(formers[month] is None for month in wanted):
+        if replace or any(old_seals[month] is None for month in wanted):
             raise
         _log.info("%s: its partial months stay as they are: %s", source, error)
-        return [seal for seal in formers.values() if seal]
-    return _seal(walk, store, formers, replace)
+        return [seal for seal in old_seals.values() if seal]
+    return _seal(walk, store, old_seals, replace)
 
 
 def _require_months(
     info: QuestionSourceInfo, asked: Sequence[Month], wanted: Sequence[Month]
 ) -> None:
+    """Raise an error if no month is given, or the source cannot provide a month."""
     if not asked:
         raise UsageError(f"{info.name}: no month is given; expected at least one")
     for month in asked:
@@ -254,6 +257,7 @@ class _Walk:
             self._describe["sample"] = {"rule": rule, "seed": self._context.seed}
 
     def _note(self, month: Month, found: Found) -> None:
+        """Count an item of the list; keep a question that can be used."""
         ledger = self.ledgers[month]
         key = found.question_id if isinstance(found, Question) else found.native_id
         if isinstance(found, Repeat):  # not added to ``_seen``, since the item itself may follow
@@ -273,6 +277,7 @@ class _Walk:
             ledger.pass_over(tidied)
 
     def describe(self, month: Month) -> dict[str, object]:
+        """Return the manifest of one month."""
         window = {"start": month.start.isoformat(), "end": month.end.isoformat()}
         return {**self._describe, "window": window, **self.ledgers[month].describe()}
 
@@ -280,6 +285,7 @@ class _Walk:
 def _seal(
     walk: _Walk, store: Store, formers: Mapping[Month, QuestionSeal | None], replace: bool
 ) -> list[QuestionSeal]:
+    """Seal the months of a walk; return all seals, including former ones that are kept."""
     seals = dict(formers)
     for month, ledger in walk.ledgers.items():
         describe = walk.describe(month)
@@ -290,11 +296,11 @@ def _seal(
         folder = f"questions/source={path_part(walk.source)}/month={month}"
         store.write_bytes(f"{folder}/{manifest.DROPPED_FILE}", ledger.dropped_items())
         seals[month] = seal_questions(store, walk.source, month, walk.questions[month], describe)
-    found = [seal for seal in seals.values() if seal]
-    if not found:
+    sealed = [seal for seal in seals.values() if seal]
+    if not sealed:
         counts = "; ".join(f"{month}: {led.counts()}" for month, led in walk.ledgers.items())
         raise SourceUnavailable(f"{walk.source}: no question was found ({counts})")
-    return found
+    return sealed
 
 
 def _reason_to_keep(

@@ -82,19 +82,20 @@ def fetch_questions(
 
 
 def _list_markets(listing: Listing) -> Iterator[Fields]:
+    """Yield all markets, newest first; raise SourceChanged if the pages repeat."""
     oldest = _id_of(_page({"limit": 1, "order": "asc"}, listing)[0])
     params: dict[str, str | int] = {"limit": PAGE_SIZE}
-    passed: set[str] = set()
-    while oldest not in passed:
+    known_ids: set[str] = set()
+    while oldest not in known_ids:
         page = _page(params, listing)
         yield from page
         ids = {_id_of(row) for row in page}
-        if ids <= passed:
+        if ids <= known_ids:
             raise SourceChanged(
                 f"{SITE}: the page before {params.get('before')} has no market that was not on a "
                 f"former one; expected older ones, down to {oldest}"
             )
-        passed |= ids
+        known_ids |= ids
         params["before"] = _id_of(page[-1])
 
 
@@ -138,6 +139,7 @@ def _read(row: Fields, resolved_at: dt.datetime, fetcher: Fetcher) -> Found:
 
 
 def _fetch_record(name: str, resolved_at: dt.datetime, fetcher: Fetcher) -> Fields | Drop | Failure:
+    """Return the full record of a market, or the drop or failure if there is none."""
     try:
         path = f"/v0/market/{name}"
         answer = fetcher.get(SITE, path, is_busy=_is_no_record, not_before=resolved_at)
@@ -156,6 +158,7 @@ def _is_no_record(answer: Fetched) -> bool:
 def _question(
     name: str, title: str, market: Fields, topics: tuple[str, ...], resolved_at: dt.datetime
 ) -> Question | Drop:
+    """Convert a market to a question, or to a drop if a required field is missing."""
     opened_at = market.epoch("createdTime", _MS)
     if opened_at is None:
         return Drop(name, "no_date", "createdTime is no time")
@@ -185,6 +188,7 @@ def _question(
     )
 
 
+# Options, index of the right one (None: void), and the crowd's probability of each.
 Choices = tuple[tuple[str, ...], int | None, list[float | None]]
 
 
@@ -195,6 +199,7 @@ def _binary(market: Fields) -> Choices:
 
 
 def _choices(name: str, market: Fields, opened_at: dt.datetime) -> Choices | Drop:
+    """Return options, answer and probabilities; a drop if several answers may be right."""
     answers = market.rows("answers")
     if answers is None:
         return Drop(name, "parse_error", "expected a list of answers")
@@ -215,7 +220,7 @@ def _choices(name: str, market: Fields, opened_at: dt.datetime) -> Choices | Dro
 def _crowd(
     market: Fields, options: tuple[str, ...], probabilities: list[float | None]
 ) -> tuple[CrowdForecast, ...]:
-    """Return the last prices as forecasts; () if one is 0 or 1 (the answer), or set too late."""
+    """Return the last prices as forecasts; none if a price is 0 or 1 (the answer), or too late."""
     known = [each for each in probabilities if each is not None and 0 < each < 1]
     bet_at, closed_at = (market.epoch(name, _MS) for name in ("lastBetTime", "closeTime"))
     if len(known) < len(options) or (bet_at and closed_at and bet_at > closed_at):

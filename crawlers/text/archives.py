@@ -97,6 +97,7 @@ def gunzip(data: bytes) -> bytes:
 
 
 def _refuse_other_formats(data: bytes) -> None:
+    """Raise ItemUnavailable for a single file that is not a text, such as a PDF or web page."""
     head = data[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if head.startswith(b"%pdf"):
         raise ItemUnavailable("pdf_only", "the source is a PDF")
@@ -111,6 +112,7 @@ def _refuse_other_formats(data: bytes) -> None:
 
 
 def _read_tar(data: bytes, suffixes: tuple[str, ...]) -> dict[str, bytes]:
+    """Return the files of a tar archive that end in the suffixes; raise ItemUnavailable if none."""
     files: dict[str, bytes] = {}
     has_pdf = False
     with _open_tar(data) as archive:
@@ -137,6 +139,7 @@ def _open_tar(data: bytes) -> Iterator[tarfile.TarFile]:
 
 
 def _regular_members(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    """Yield regular files, without links, folders and sparse files (their size may be enormous)."""
     for number, member in enumerate(archive):
         if number >= MAX_MEMBERS:
             raise ItemUnavailable("too_large", f"more than {MAX_MEMBERS} members")
@@ -145,6 +148,7 @@ def _regular_members(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
 
 
 def _safe_name(name: str) -> str:
+    """Return a member's path; raise ItemUnavailable if it could lead out of the archive."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or "\\" in name or "\0" in name:
         raise ItemUnavailable("unsafe_path", f"member {name!r} points outside of its archive")

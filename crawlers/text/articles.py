@@ -84,6 +84,8 @@ def one_line(markup: str) -> str:
 
 
 class _Writer:
+    """Collects the text of a post from its tags and texts, in their order."""
+
     def __init__(self) -> None:
         self._done: list[str] = []
         self._pieces: list[str] = []  # text pieces of the current block
@@ -99,11 +101,13 @@ class _Writer:
         self._has_words = self._has_words or bool(text.strip())
 
     def add_tag(self, name: str, is_closing: bool) -> None:
+        """Note a tag: it may end a block, open or close a list, or begin a cell or line."""
         kind = _KIND.get(name, "inline")
         if kind == "pre":
             self._end_block("\n\n")
             self._is_pre = not is_closing
         elif kind == "block":
+            # Items of nested lists follow each other without a blank line.
             is_inner = name in {"ul", "ol"} and len(self._counters) > is_closing
             self._end_block("\n" if is_inner else "\n\n")
             self._count(name, is_closing)
@@ -122,6 +126,7 @@ class _Writer:
         return "".join(self._done)
 
     def _count(self, name: str, is_closing: bool) -> None:
+        """Open or close a list, to number its items."""
         if name in {"ul", "ol"}:
             if not is_closing:
                 self._counters.append(0 if name == "ol" else None)
@@ -130,6 +135,7 @@ class _Writer:
         self._mark = self._mark if name not in {"ul", "ol"} else ""
 
     def _next_mark(self) -> str:
+        """Return the mark of the next list item: its number, or a dash."""
         number = self._counters[-1] if self._counters else None
         if number is None:
             return "- "
@@ -190,6 +196,7 @@ _POINTER = re.compile(  # label that begins a block of links to other articles
     r"|more (?:from|on)\b[^:]{0,60})\s?(?::|\Z)",
     re.IGNORECASE,
 )
+_ATTRIBUTE_CHARS = 1000  # of an attribute that are read
 _LINK_SHARE = 0.8  # a block counts as links if this share of its text is linked
 
 
@@ -270,14 +277,15 @@ class _Reader:
             self._end_block()
 
     def _end_block(self) -> None:
+        """End the current block; leave it out if it only links to other articles."""
         if not self._parts:
             return
         lines = (" ".join(line.split()) for line in "".join(self._parts).split("\n"))
         block = "\n".join(line for line in lines if line)
         if block:
             label = _POINTER.match(block)
-            rest = block[label.end() :].strip() if label else block
-            is_links = self._link_chars >= _LINK_SHARE * len(rest)
+            text = block[label.end() :].strip() if label else block
+            is_links = self._link_chars >= _LINK_SHARE * len(text)
             self._is_pointing = is_links and (label is not None or self._is_pointing)
             if not self._is_pointing:
                 self._blocks.append(block)
@@ -286,12 +294,13 @@ class _Reader:
 
 
 def _is_left_out(attributes: Mapping[str, str]) -> bool:
+    """Return True if the attributes mark an element as hidden, or as no part of the article."""
     if not attributes:
         return False
-    classes = attributes.get("class", "")[:1000].lower().split()
+    classes = attributes.get("class", "")[:_ATTRIBUTE_CHARS].lower().split()
     return (
         not _LEFT_OUT_CLASSES.isdisjoint(classes)
         or not _LEFT_OUT_ATTRIBUTES.isdisjoint(attributes)
         or attributes.get("aria-hidden", "").lower() == "true"
-        or _HIDDEN_STYLE.search(attributes.get("style", "")[:1000]) is not None
+        or _HIDDEN_STYLE.search(attributes.get("style", "")[:_ATTRIBUTE_CHARS]) is not None
     )

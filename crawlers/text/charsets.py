@@ -1,9 +1,9 @@
-"""The one table of character encodings, for pages, archives, books and feeds.
+"""The only table of character encodings, for pages, archives, books and feeds.
 
 Names mean what they mean to browsers (https://encoding.spec.whatwg.org): a page that says
 ``gb2312`` may have all characters of GB 18030, and one that says ``iso-8859-1`` is in Windows-1252.
-Python's codecs of the same names are stricter, so the table names a wider codec. What that one
-lacks is decoded by a handler of errors.
+Python's codecs of the same names are stricter, so the table names a wider codec. An error handler
+(``_recover``) decodes the characters that the wider codec lacks.
 """
 
 from __future__ import annotations
@@ -111,6 +111,7 @@ _OTHERWISE: Mapping[str, dict[int, int]] = {
     "cp932": str.maketrans("\uf8f0\uf8f1\uf8f2\uf8f3", "\ufffd" * 4),
 }
 _MAX_BAD = 1000  # one character of so many may be unreadable
+_ONE_ZERO_IN = 20  # bytes of UTF-16 text: spaces and line ends are that frequent
 
 
 def decode(payload: bytes, stated: str = "") -> str:
@@ -126,13 +127,14 @@ def decode(payload: bytes, stated: str = "") -> str:
         if payload.startswith(mark):
             return _checked(payload[len(mark) :].decode(codec, "replace"), codec)
     names = list(_stated_names(payload, stated))
-    found = [codec_of(name) for name in names]
-    is_named = "iso2022_jp" in found and b"\x1b" in payload
+    named = [codec_of(name) for name in names]
+    is_named = "iso2022_jp" in named and b"\x1b" in payload
     if is_named or _ESCAPED_ROW.search(payload):
         return _checked(_from_iso_2022_jp(payload), "iso2022_jp")
-    if found and found[0] in ("utf-16-le", "utf-16-be") and b"\0" in payload[:_HEAD]:
-        return _checked(payload.decode(found[0], "replace"), found[0])
-    if found and found[0] == "":
+    if named and named[0] in ("utf-16-le", "utf-16-be") and b"\0" in payload[:_HEAD]:
+        return _checked(payload.decode(named[0], "replace"), named[0])
+    # An empty name stands for an encoding that browsers refuse.
+    if named and named[0] == "":
         raise ItemUnavailable("damaged", f"in {names[0]}, which no browser reads")
     unmarked = _utf_16_of(payload)
     if unmarked:
@@ -141,7 +143,7 @@ def decode(payload: bytes, stated: str = "") -> str:
         return payload.decode("utf-8")
     except UnicodeDecodeError:
         pass
-    known = [codec for codec in found if codec and not codec.startswith("utf-")]
+    known = [codec for codec in named if codec and not codec.startswith("utf-")]
     for codec in [*known, "cp1252"]:
         text = _decoded(payload, codec)
         if _is_whole(text):
@@ -204,11 +206,14 @@ def _names_in_page(head: str) -> Iterator[str]:
 
 
 def _utf_16_of(payload: bytes) -> str | None:
-    """Return the codec of UTF-16 without a mark: spaces and markup have a zero byte on one side."""
+    """Return the codec of UTF-16 without a byte order mark; None for other texts.
+
+    In UTF-16, spaces and markup have zero bytes in even places only, or in odd places only.
+    """
     head = payload[:_HEAD]
     first = head[::2].count(0)
     second = head[1::2].count(0)
-    many = len(head) / 20
+    many = len(head) / _ONE_ZERO_IN
     if second > many and first == 0:
         return "utf-16-le"
     if first > many and second == 0:
@@ -267,7 +272,7 @@ def _from_iso_2022_jp(payload: bytes) -> str:
 
 
 def _recover(error: UnicodeError) -> tuple[str, int]:
-    """Decode what Python's codec lacks; an error handler of ``codecs``."""
+    """Decode the bytes at which Python's codec fails; return the text, and where to go on."""
     if not isinstance(error, UnicodeDecodeError):
         raise error
     data = error.object[error.start : error.start + 2]
@@ -306,7 +311,10 @@ def _is_single_byte(codec: str) -> bool:
 
 
 def _from_shift_jis(data: bytes) -> str:
-    """Decode two bytes of EUC-JP by CP932, which also has the rows of NEC and IBM."""
+    """Decode two bytes of EUC-JP by CP932, which has more rows (those of NEC and IBM).
+
+    The arithmetic maps row and cell of JIS X 0208 to the two bytes of Shift JIS.
+    """
     if max(data) == 0xFF:
         return ""
     row = data[0] - 0xA1

@@ -80,10 +80,10 @@ def _compose(text: str) -> str:
 
 
 def drop_controls(text: str) -> str:
-    r"""Return a text with ``\n`` as line end, without what is removed in every place.
+    r"""Return a text with ``\n`` as line end, without the characters that are always removed.
 
-    This is for markup whose parser comes next: which joiners are spelling is decided after it, as
-    tags and character references may stand between two letters.
+    Call this for markup before its parser. Which joiners are spelling is decided later, since tags
+    and character references may stand between two letters.
     """
     if text.replace("\n", "").isprintable():  # what is removed is not printable
         return text
@@ -134,7 +134,7 @@ def _cut(text: str, opening: re.Pattern[str], closing: re.Pattern[str]) -> str:
 
 
 def refuse_length(text: str, max_bytes: int, min_chars: int) -> tuple[DropReason, str] | None:
-    """Return the drop reason and a detail of a cleaned text without content, or of a bad length."""
+    """Return the reason to drop a cleaned text for its length, and a detail; None to keep it."""
     if not text.strip():
         return "empty", "no text"
     if len(text) < min_chars:

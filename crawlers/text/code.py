@@ -70,12 +70,7 @@ def blob_id(content: bytes) -> str:
 
 
 def changed_ratio(old: str, new: str) -> Ratio:
-    """Return 1 - 2 * matching lines / (old lines + new lines).
-
-    Matching lines are found by difflib (without autojunk), in quadratic time or more. In large
-    files, lines are matched regardless of their order. This can only find more matches, so the
-    ratio is then a lower bound.
-    """
+    """Return the share of lines that differ: 1 - 2 * matching lines / (old lines + new lines)."""
     before = old.splitlines()
     after = new.splitlines()
     total = len(before) + len(after)
@@ -84,7 +79,7 @@ def changed_ratio(old: str, new: str) -> Ratio:
     counts = Counter(before)
     other_counts = Counter(after)
     is_large = sum(n * other_counts[line] for line, n in counts.items()) > _MAX_COMPARISONS
-    if is_large:
+    if is_large:  # difflib takes quadratic time; matching in any order finds more matches
         matching = (counts & other_counts).total()
     else:
         matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
@@ -141,6 +136,7 @@ def decode_text(content: bytes) -> str:
 
 
 def _why_not_written(path: str, text: str) -> str | None:
+    """Return why people did not write a source file (vendored, minified, …), or None."""
     vendored = _VENDORED.intersection(PurePosixPath(path).parts[:-1])
     if vendored:
         return f"vendored: lies in {min(vendored)}/"
@@ -255,6 +251,7 @@ class _Reader:
             self._kept.append(line.rstrip())
 
     def _end_paragraph(self) -> None:
+        """Keep the paragraph's lines, with links and images replaced."""
         lines = self._paragraph
         text = "\n".join(lines)
         self._paragraph = []
@@ -279,6 +276,7 @@ class _MarkdownReader(_Reader):
         self._last = ""  # the last line that is not blank
 
     def take(self, line: str) -> None:
+        """Keep a line, if it is not a link definition or a rule; code stays unchanged."""
         if not (line.strip() or self._fence):
             self._keep("")
             return
@@ -329,6 +327,7 @@ class _MarkdownReader(_Reader):
         return _SHORT_LINK.sub(self._words_of, text)
 
     def _words_of(self, link: re.Match[str]) -> str:
+        """Return a defined link's words, nothing for an image, and other brackets unchanged."""
         if link[2].lower() not in self._names:
             return link[0]
         return "" if link[1] else link[2]
@@ -351,6 +350,7 @@ class _RstReader(_Reader):
         self._is_after_directive = False
 
     def take(self, line: str) -> None:
+        """Keep a line, if it is not part of a removed directive or comment, or a table's rule."""
         if not line.strip():
             self._take_blank()
             return
@@ -383,6 +383,7 @@ class _RstReader(_Reader):
         self._keep("")
 
     def _plain(self, text: str) -> str:
+        """Return text without roles, link targets and substitutions."""
         if not _RST_MARKS.search(text):
             return text
         text = _RST_ROLE.sub(r"\1", _RST_LINK.sub(r"\1", text))
@@ -392,6 +393,7 @@ class _RstReader(_Reader):
         return _RST_NAME.sub(self._name, text)
 
     def _name(self, link: re.Match[str]) -> str:
+        """Return the words of a link, without its marks; other matches stay unchanged."""
         name = link[1] or link[2]
         is_link = link[1] is not None or name.lower() in self._names
         return name if is_link else link[0]

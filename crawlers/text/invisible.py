@@ -1,8 +1,8 @@
-"""Characters that are not seen: which of them are spelling, and stay.
+"""Characters that are not seen, such as joiners: which of them belong to the spelling, and stay.
 
-``docs/hygiene.md`` has the table. The grounds are the Unicode Standard, chapter 23 (joiners,
+``docs/hygiene.md`` has the table. The rules follow the Unicode Standard, chapter 23 (joiners,
 variation selectors, tags), and UTS #51 (emoji). Each rule looks at the neighbours of a run of such
-characters. So all of them take linear time, and a second call changes nothing more.
+characters. So all rules take linear time, and a second call changes nothing more.
 """
 
 from __future__ import annotations
@@ -99,11 +99,13 @@ def drop_unseen(text: str) -> str:
 
 
 def _joiners_that_stay(run: re.Match[str]) -> str:
+    """Return what stays of a run of joiners between its two neighbours."""
     joiners = run[0]
     before = run.string[max(run.start() - 1, 0) : run.start()]
     after = run.string[run.end() : run.end() + 1]
     if _joined_letter().match(before) or _joined_letter().match(after):
         return joiners if len(joiners) <= _MAX_JOINERS else joiners[0]
+    # A zero-width joiner between two pictures makes one emoji of them.
     is_picture = _PICTURE.match(before) or before in ("\ufe0f", "\U000e007f")
     if is_picture and _PICTURE.match(after) and "\u200d" in joiners:
         return "\u200d"

@@ -66,17 +66,18 @@ def read_page(html: str, elements: str = ARTICLE) -> Page:
     if root is None:
         raise ItemUnavailable("parse_error", "no HTML")
     stated = _stated(root)
-    whole = "".join(etree.tostring(each, encoding="unicode") for each in root.xpath(elements))
+    content = "".join(etree.tostring(each, encoding="unicode") for each in root.xpath(elements))
     return Page(
         title=articles.to_line(stated["title"]) if "title" in stated else None,
         url=stated.get("url") or next(iter(root.xpath("//link[@rel='canonical']/@href")), None),
         published=read_time(stated.get("published"), dt.UTC),
         changed=read_time(stated.get("changed"), dt.UTC),
-        text=articles.to_text(whole),
+        text=articles.to_text(content),
     )
 
 
 def _stated(root: Any) -> dict[str, str]:
+    """Return the facts that a page states; JSON-LD comes before ``<meta>``, other places last."""
     stated: dict[str, str] = {}
     for node in _json_nodes(root):
         for name, key in _JSON.items():

@@ -21,6 +21,7 @@ from crawlers.text.pages import Page, read_page
 from crawlers.web.times import read_time
 
 _MAX_BODY = 64 * 2**20
+_MAX_DIGITS = 12  # of a stated length
 _MAX_LINE = 2**16
 _MAX_HEADERS = 200
 _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n")
@@ -95,6 +96,7 @@ def read_records(stream: IO[bytes]) -> Iterator[Record | Torn]:
 
 
 def _record(source: _Input, start: int) -> Record | Torn:
+    """Read a record whose first line has been read; return it, or Torn with what is wrong."""
     headers: dict[str, str] = {}
     for _ in range(_MAX_HEADERS):
         line = source.line()
@@ -105,7 +107,7 @@ def _record(source: _Input, start: int) -> Record | Torn:
     length = headers.get("content-length", "")
     if not length.isdecimal():
         return Torn(start, f"Content-Length is {length[:40]!r}")
-    if len(length) > 12 or int(length) > _MAX_BODY:
+    if len(length) > _MAX_DIGITS or int(length) > _MAX_BODY:
         return Torn(start, f"a record of {length[:40]} bytes", "too_large")
     body = source.take(int(length))
     end = source.line()
@@ -197,36 +199,36 @@ def _names(header: str) -> list[str]:
 
 
 def _require_length(payload: bytes, stated: str) -> None:
-    """Raise ItemUnavailable for a payload that is shorter than it says.
+    """Raise ItemUnavailable for a payload that is shorter than its header states.
 
-    A longer one is whole, and so is one that ends as a page does: some lengths are wrong.
+    A longer payload is accepted, and so is one that ends as a page does: some lengths are wrong.
     """
     if payload.rstrip().lower().endswith(b"</html>"):
         return
-    if stated.isdecimal() and len(stated) < 13 and len(payload) < int(stated):
+    if stated.isdecimal() and len(stated) <= _MAX_DIGITS and len(payload) < int(stated):
         why = f"cut after {len(payload)} of {stated} bytes"
         raise ItemUnavailable("damaged", why)
 
 
 def _joined(payload: bytes) -> bytes:
-    """Join the chunks; Common Crawl has joined them already, and then nothing is to do.
+    """Join the chunks of a chunked payload; one that Common Crawl has joined stays unchanged.
 
     Raise ItemUnavailable if the last chunk is missing or cut.
     """
     if _CHUNK_SIZE.match(payload) is None:
         return payload
-    found: list[bytes] = []
+    chunks: list[bytes] = []
     stream = io.BytesIO(payload)
     while True:
         size = _CHUNK_SIZE.match(stream.readline(_MAX_LINE))
         length = int(size[1], 16) if size else -1
         if length == 0:
-            return b"".join(found)
+            return b"".join(chunks)
         chunk = stream.read(max(length, 0))
         if length < 0 or len(chunk) < length:
             raise ItemUnavailable("damaged", "its chunks were cut short")
-        found.append(chunk)
-        stream.readline(3)
+        chunks.append(chunk)
+        stream.readline(3)  # the line end after a chunk
 
 
 def _unpacked(payload: bytes, encoding: str) -> bytes:
@@ -248,6 +250,7 @@ def _unpacked(payload: bytes, encoding: str) -> bytes:
 
 
 def _inflated(payload: bytes) -> bytes:
+    """Unpack deflate data with or without zlib's header; raise zlib.error if it is neither."""
     try:
         return zlib.decompressobj().decompress(payload, _MAX_BODY)
     except zlib.error:
@@ -259,6 +262,7 @@ def _inflated(payload: bytes) -> bytes:
 
 
 def _ungzipped(payload: bytes) -> bytes:
+    """Unpack gzip data, which some servers have packed twice."""
     for _ in range(_MOST_TIMES_PACKED):
         if not payload.startswith(_GZIP):
             break

@@ -24,10 +24,11 @@ _PIPE = "\ufdd4"
 _EQUALS = "\ufdd5"
 HOLE = "\ufdd6"  # words were here, and they are lost
 _MARK = re.compile("[\ufdd0-\ufdd6]")
-_GAP = re.compile("([\ufdd1\ufdd2])([^\ufdd1-\ufdd3]*)\ufdd3")
+_GAP = re.compile("(?P<kind>[\ufdd1\ufdd2])(?P<text>[^\ufdd1-\ufdd3]*)\ufdd3")
 _SIGNS = {ord(_PIPE): "|", ord(_EQUALS): "="}
 _PROTECT = str.maketrans("|=", _PIPE + _EQUALS)
 
+_LAST_WORD_CHARS = 20  # before the end of a sentence, among which abbreviations are searched
 _CONTEXT = 60  # characters before and after a gap that are looked at
 _OPENING = frozenset("([{“‘„«‹¿¡$£€¥₹#~≈<>=+−–—-/×")  # signs before a word, without a space
 _ENDED = re.compile(r"[.!?…。！？:][\"'”’»)\]]*$")
@@ -86,12 +87,14 @@ def fill(line: str) -> str:
 
 def _filled_alone(gap: re.Match[str]) -> str:
     """Return what is shown of a gap on a line without words."""
-    is_formula = gap[2].startswith("$")
-    is_country = gap[2].isalpha() and not gap[2].islower()  # {{USA}} in a list of countries
-    return gap[2] if is_formula or (is_country and gap.string.startswith(("*", "#"))) else GONE
+    text = gap["text"]
+    is_formula = text.startswith("$")
+    is_country = text.isalpha() and not text.islower()  # {{USA}} in a list of countries
+    return text if is_formula or (is_country and gap.string.startswith(("*", "#"))) else GONE
 
 
 def _filled(line: str) -> Iterator[str]:
+    """Yield the parts of a line, with each gap filled by its text, HOLE or GONE."""
     before = ""
     end = 0
     for gap in _GAP.finditer(line):
@@ -100,8 +103,10 @@ def _filled(line: str) -> Iterator[str]:
         before = (before + text)[-_CONTEXT:]
         end = gap.end()
         after = strip_marks(_GAP.sub("", line[end : end + _CONTEXT]))
-        is_shown = (gap[1] == _INLINE and gap[2]) or _is_word_missing(strip_marks(before), after)
-        shown = (gap[2] or HOLE) if is_shown else GONE
+        is_shown = (gap["kind"] == _INLINE and gap["text"]) or _is_word_missing(
+            strip_marks(before), after
+        )
+        shown = (gap["text"] or HOLE) if is_shown else GONE
         if before.endswith("[") and after.startswith("]"):  # [{{IPA|…}}]
             shown = shown.removeprefix("[").removesuffix("]")
         yield shown
@@ -137,10 +142,11 @@ def _rest_of_aside(aside: re.Match[str]) -> str:
 
 
 def _without_holes(line: str) -> str:
+    """Return a line without the sentences that have a hole; a dot may end an abbreviation."""
     kept = []
     start = 0
     for stop in _STOP.finditer(line):
-        last_word = line[max(start, stop.end() - 20) : stop.end()].split(" ")[-2:][0]
+        last_word = line[max(start, stop.end() - _LAST_WORD_CHARS) : stop.end()].split(" ")[-2:][0]
         if not _ABBREVIATION.fullmatch(last_word):
             kept.append(line[start : stop.end()])
             start = stop.end()

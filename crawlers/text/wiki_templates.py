@@ -164,7 +164,7 @@ def render(inner: str, shown: frozenset[str]) -> str:
     make = _maker(call.name[:_MAX_NAME])
     if make:
         return protect(make(call))
-    # A date of its own has a tag that asks for a cleanup.
+    # An unknown template with an argument ``date`` is a tag that asks for a cleanup.
     return GONE if "date" in call.named else unknown(_guess(inner.strip(), call))
 
 
@@ -177,6 +177,7 @@ def _maker(name: str) -> Callable[[Call], str] | None:
 
 
 def _call(inner: str) -> Call:
+    """Parse the text between a template's braces."""
     name, *arguments = inner.split("|")
     unnamed: list[str] = []
     named: dict[str, str] = {}
@@ -193,6 +194,8 @@ def _call(inner: str) -> Call:
 
 
 def _filled(pattern: str, call: Call) -> str:
+    """Return a pattern with the arguments of a call in its slots, without empty optional parts."""
+
     def argument(slot: re.Match[str]) -> str:
         return next(filter(None, map(call.get, slot[1].split("|"))), GONE)
 
@@ -207,6 +210,7 @@ def _filled(pattern: str, call: Call) -> str:
 
 
 def _guess(inner: str, call: Call) -> str:
+    """Return what an unknown template may show: the name of a country, or the only argument."""
     if _COMPUTED.fullmatch(call.name):
         return ""
     if not call.unnamed and not call.named:
@@ -226,9 +230,9 @@ def _convert(call: Call) -> str:
     while place + 1 < len(values) and values[place] in _BETWEEN:
         amount += _BETWEEN[values[place]] + _grouped(values[place + 1])
         place += 2
-    unit, more, part = [*values[place:], "", "", ""][:3]
-    if part in _SMALLER_UNITS.get(unit, ()) and more[:1].isdecimal():
-        return f"{amount} {unit} {more} {part}"
+    unit, smaller_amount, smaller_unit = [*values[place:], "", "", ""][:3]
+    if smaller_unit in _SMALLER_UNITS.get(unit, ()) and smaller_amount[:1].isdecimal():
+        return f"{amount} {unit} {smaller_amount} {smaller_unit}"
     is_adjective = call.get("adj") not in ("", "off", "no")
     if call.get("abbr") in ("on", "in") or call.name == "cvt":
         words = _SHORT_UNITS.get(unit, unit)
@@ -293,6 +297,7 @@ def _as_of(call: Call) -> str:
 
 
 def _coordinates(call: Call) -> str:
+    """Return coordinates with signs of degrees, minutes and seconds; nothing if not in the text."""
     if call.get("display") in ("title", "t"):
         return GONE
     values = list(itertools.takewhile(_COORDINATE.fullmatch, call.unnamed))

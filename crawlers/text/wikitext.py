@@ -79,6 +79,7 @@ REDIRECTS = (
 
 MAX_CHARS = 2 * 2**20  # of a page; MediaWiki's limit in bytes ($wgMaxArticleSize)
 MAX_NESTING = 100  # MediaWiki's limit for nested templates ($wgMaxTemplateDepth)
+_MAX_LEVEL = 6  # of a heading
 _MAX_REMEMBERED = 50  # characters of a template; short ones are repeated
 _KEPT_AS_TYPED = frozenset({"nowiki", "pre"})
 _KEPT_IN_SENTENCES = frozenset({"math", "chem", "ce", "syntaxhighlight", "source"})
@@ -190,6 +191,7 @@ class _Scanner:
         return match.end()
 
     def _push(self, mark: str) -> None:
+        """Put an opening mark on the stack."""
         if len(self.open) == MAX_NESTING:
             raise _parse_error(f"nested more than {MAX_NESTING} deep")
         kind = _KINDS.get(mark)
@@ -201,6 +203,7 @@ class _Scanner:
         self.out.append(mark)
 
     def _close(self, match: re.Match[str]) -> int:
+        """Replace an open mark and the text after it by what they show; return where to go on."""
         mark = match["close"].strip()
         if mark == "]]" and self.open and self.open[-1][0] == "[":
             mark = "]"
@@ -209,6 +212,7 @@ class _Scanner:
             # The text before "}}" was an argument of a template, not prose.
             self.out.append({"}}": HOLE, "]": "]"}.get(mark, GONE))
             return match.end()
+        # Marks that were opened later were never closed.
         while self.open[-1][0] != kind:
             self.out[self._pop()] = GONE
         place = self._pop()
@@ -221,6 +225,7 @@ class _Scanner:
             self.out.append(inner or GONE)
         elif opening == "{{":
             self.out.append(_shown_template(inner, self.shown_templates))
+        # A single "[" was closed, so the second "]" is read again; "{{{" takes a third brace.
         end = match.end() - (match["close"] == "]]" and mark == "]")
         return end + (opening == "{{{" and self.source.startswith("}", end))
 
@@ -248,6 +253,7 @@ class _Scanner:
         return match.end() if end is None else end
 
     def _end_of(self, name: str, position: int) -> int | None:
+        """Return where the content of an element ends; None if it is not closed."""
         if position > self.last_end.get(name, -1):
             return None
         match = re.compile(rf"</{name}(?![a-zA-Z])", re.IGNORECASE).search(self.source, position)
@@ -278,6 +284,7 @@ def _shown_content(name: str, content: str) -> str:
 
 
 def _link_text(inner: str) -> str:
+    """Return what a link shows; links to files, categories and other languages show nothing."""
     target, pipe, label = inner.partition("|")
     target = target.strip()
     is_sidebar = not pipe and _TO_ANOTHER_LANGUAGE.match(target)
@@ -299,7 +306,7 @@ def _without_quotes(line: str) -> str:
     texts = parts[::2]
     sizes = [len(mark) for mark in parts[1::2]]
     is_italic = is_bold = False
-    apostrophes = []
+    apostrophes = []  # number of apostrophes that remain of each mark
     for place, size in enumerate(sizes):
         sizes[place] = 3 if size == 4 else min(size, 5)
         ends_italic = size == 3 and is_italic and not is_bold and texts[place][-1:].isalnum()
@@ -324,6 +331,7 @@ def _rank_of_word(before: str) -> int:
 
 
 def _prose_lines(lines: Iterable[str], closing: frozenset[str]) -> Iterator[str]:
+    """Yield lines without the marks of lists and headings, and without the closing sections."""
     dropped_level = 0  # heading level of the excluded section, or 0
     for line in lines:
         level = _heading_level(line)
@@ -340,7 +348,8 @@ def _prose_lines(lines: Iterable[str], closing: frozenset[str]) -> Iterator[str]
 
 
 def _heading_level(line: str) -> int:
+    """Return the level (1 to 6) of a heading such as ``== Title ==``; 0 for other lines."""
     if len(line) < 3 or line[0] != "=" or line[-1] != "=":
         return 0
     ahead, behind = (len(line) - len(part) for part in (line.lstrip("="), line.rstrip("=")))
-    return min(ahead, behind, 6, (len(line) - 1) // 2)
+    return min(ahead, behind, _MAX_LEVEL, (len(line) - 1) // 2)

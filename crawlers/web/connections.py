@@ -191,7 +191,7 @@ class Sender:
     ) -> requests.Response:
         """Send a GET request, or a POST request with a form; read only the response's headers."""
         method = "GET" if form is None else "POST"
-        # The session does not prepare the request, because it would add cookies and .netrc logins.
+        # A session that prepares a request adds cookies and .netrc logins.
         request = requests.Request(method, url, headers=dict(headers), data=form).prepare()
         # The adapter sends the request: Session.send would read a redirect's whole body.
         return self._session.get_adapter(url).send(
@@ -242,6 +242,7 @@ MAX_HEADER_BYTES = 2**16  # maximum size of all headers, which are stored with t
 _BLOCK = 2**16
 _MOST_LAYERS = 2  # of gzip; more is no mistake of a server
 _GZIP = b"\x1f\x8b\x08"
+_GZIP_WINDOW = 31  # zlib's ``wbits`` for gzip data with the largest window
 
 
 @contextlib.contextmanager
@@ -253,22 +254,19 @@ def in_time(url: str) -> Iterator[None]:
     are too large. Raise TryAgain if the connection failed or the response was damaged.
     """
     deadline = Deadline(WALL_CLOCK_S)
-    too_slow = ItemFailed(
-        "timeout", f"{url} was not complete after {WALL_CLOCK_S:.0f} s, then we hung up"
-    )
+    late = f"{url} was not complete after {WALL_CLOCK_S:.0f} s, then we hung up"
     try:
         with deadline.holding():
             yield
     except _TRANSFER_ERRORS as error:
         if deadline.has_passed:
-            raise too_slow from error
+            raise ItemFailed("timeout", late) from error
         if _has_too_many_headers(error):
             raise _too_many_headers(url) from error
-        raise TryAgain(
-            f"{url}: {type(error).__name__}: {error}", reason=_reason_of(error)
-        ) from error
+        what = f"{url}: {type(error).__name__}: {error}"
+        raise TryAgain(what, reason=_reason_of(error)) from error
     if deadline.has_passed:  # the body may be cut off: without a length, it looks complete
-        raise too_slow
+        raise ItemFailed("timeout", late)
 
 
 def read_headers(response: requests.Response, url: str) -> dict[str, str]:
@@ -313,6 +311,7 @@ def read_body(response: requests.Response, url: str, max_bytes: int, is_cut: boo
 
 
 def _is_text(response: requests.Response) -> bool:
+    """Return True if the header Content-Type states text, JSON or XML."""
     kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     is_named = kind.endswith(("+xml", "+json", "/xml", "/json"))
     return is_named or kind.startswith("text/")
@@ -343,7 +342,7 @@ def _gunzip(chunks: Iterator[bytes]) -> Iterator[bytes]:
             if unpacker is None:
                 if num_members and not chunk.startswith(b"\x1f"):
                     return  # padding after the last member is ignored
-                unpacker = zlib.decompressobj(wbits=31)
+                unpacker = zlib.decompressobj(wbits=_GZIP_WINDOW)
                 num_members = num_members + 1
             block = unpacker.decompress(chunk, _BLOCK)
             yield block
@@ -367,6 +366,7 @@ _DAMAGE = {
 
 
 def _reason_of(error: BaseException) -> str:
+    """Return the FailReason of a failed transfer."""
     if any(type(each) in _TIMEOUTS for each in _parts(error)):
         return "timeout"
     if any(type(each) in _DAMAGE for each in _parts(error)):

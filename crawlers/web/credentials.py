@@ -109,6 +109,8 @@ def hide_known(text: str) -> str:
 
 
 class _HideTokens(logging.Filter):
+    """Removes known tokens from log messages, also from their arguments and tracebacks."""
+
     def filter(self, record: logging.LogRecord) -> bool:
         text = record.getMessage()
         shown = hide_known(text)

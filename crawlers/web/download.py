@@ -14,7 +14,9 @@ from crawlers.web.connections import note_progress, read_wire, too_large
 PROGRESS_BYTES = 2**20
 # A transfer that brought more before a cut has all tries again. Servers cut long connections.
 LONG_BYTES = 2**26
-_CONTENT_RANGE = re.compile(r"bytes (?:([0-9]{1,18})-[0-9]{1,18}|\*)/([0-9]{1,18}|\*)")
+_CONTENT_RANGE = re.compile(
+    r"bytes (?:(?P<first>[0-9]{1,18})-[0-9]{1,18}|\*)/(?P<size>[0-9]{1,18}|\*)"
+)
 
 
 class Download:
@@ -75,6 +77,7 @@ class Download:
         return True
 
     def _pass_on(self, response: requests.Response, url: str, to_skip: int) -> None:
+        """Pass on the body without its first ``to_skip`` bytes; raise if the file is too large."""
         num_new = 0
         for chunk in read_wire(response.raw):
             num_new += len(chunk)
@@ -96,4 +99,4 @@ class Download:
         found = _CONTENT_RANGE.fullmatch(value.strip())
         if found is None:
             raise SourceChanged(f"{url}: expected a Content-Range of bytes, got {value[:100]!r}")
-        return int(found[1] or 0), None if found[2] == "*" else int(found[2])
+        return int(found["first"] or 0), None if found["size"] == "*" else int(found["size"])

@@ -64,6 +64,8 @@ class Ask:
 
 
 class _Hop(NamedTuple):
+    """One request of a chain of redirects."""
+
     url: str  # URL without secret parameters
     sent_url: str
     headers: Mapping[str, str]
@@ -181,6 +183,7 @@ class Exchange:
             raise ItemFailed(failure.reason, str(failure)) from failure
 
     def _persist(self, ask: Ask) -> HttpResponse:
+        """Send a request up to MAX_TRIES times; a cut in a long download restores all tries."""
         attempt = 1
         while True:
             try:
@@ -245,8 +248,10 @@ class Exchange:
             )
 
     def _exchange(self, hop: _Hop, ask: Ask, interval_s: float) -> HttpResponse:
+        """Wait for the host's turn and send one request; raise TryAgain for a temporary failure."""
         self._circuit.require_closed()
         url = hop.url
+        # Downloads do not share the pace of the source's sites.
         host = (None if ask.download else self._shared_pace) or urls.host_of_url(url) or url
         with self._pace.turn(host, interval_s) as waited_s:
             self.count(requests=1, wait_ms=round(waited_s * 1000))
@@ -257,20 +262,23 @@ class Exchange:
             if self.record:
                 self.record(response, ask.download is not None)
             pause_s = read_retry_after(response.fetched.headers.get("retry-after"))
-            rest_s = ask.rules.pause_s(response.status, response.fetched) if ask.rules else None
-            pause_s = pause_s if rest_s is None else rest_s
+            rule_pause_s = (
+                ask.rules.pause_s(response.status, response.fetched) if ask.rules else None
+            )
+            pause_s = pause_s if rule_pause_s is None else rule_pause_s
             if response.status in _WORTH_ANOTHER_TRY or (
-                response.status == 403 and rest_s is not None
+                response.status == 403 and rule_pause_s is not None
             ):
                 reason = "http_5xx" if response.status >= 500 else "http_429"
                 raise pacing.TryAgain(f"{url} answered {response.status}", pause_s, reason)
             if response.status == 200 and ask.is_busy and ask.is_busy(response.fetched):
                 raise pacing.TryAgain(f"{url} answered that it is busy", pause_s, "http_5xx")
-        if rest_s is not None:
-            self._pace.rest(host, rest_s)
+        if rule_pause_s is not None:
+            self._pace.rest(host, rule_pause_s)
         return response
 
     def _send(self, hop: _Hop, ask: Ask) -> requests.Response:
+        """Send a request with all its headers, and with cookies if it is for a browser page."""
         merged = CaseInsensitiveDict({"Accept": "*/*", **hop.headers})
         if ask.known and ask.known.url == hop.url:
             merged.update(ask.known.validators)
@@ -287,6 +295,7 @@ class Exchange:
         return received
 
     def _read(self, received: requests.Response, url: str, ask: Ask) -> HttpResponse:
+        """Return a response without tokens; a status without content has an empty body."""
         redirect = self._sender.redirect_of(received)
         status = received.status_code
         body = b""
@@ -312,6 +321,7 @@ class Exchange:
         return is_on_site and any(urls.is_covered(url, each) for each in self._exempt_paths)
 
     def _read_robots(self, url: str) -> Fetched:
+        """Return a site's robots.txt; raise the errors of ``fetch`` for statuses but 4xx."""
         response = self._persist(Ask(url, max_bytes=ROBOTS_MAX_BYTES, is_robots=True))
         if not 400 <= response.status < 500:  # status 4xx allows all URLs (RFC 9309, 2.3.1.3)
             pacing.require_ok(response.status, response.fetched.url)
@@ -336,6 +346,7 @@ def require_sendable(headers: Mapping[str, str]) -> None:
 
 
 def _host_of_site(key: str, url: str) -> str:
+    """Return the host of a site's address; raise UsageError if it is no usable address."""
     host = urls.host_of_url(url)
     if host is None:
         raise UsageError(

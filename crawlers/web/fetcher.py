@@ -246,6 +246,7 @@ class Fetcher:
         self._exchange.count(**more)
 
     def _without_tokens(self, work: Callable[[], _T]) -> _T:
+        """Do some work; if it fails, raise the same error without tokens in its text."""
         try:
             return work()
         except TidemarkError as error:
@@ -255,6 +256,7 @@ class Fetcher:
         raise hidden  # raised outside the handler, so that the error has no ``__context__``
 
     def _get(self, ask: Ask) -> Fetched:
+        """Return a response from the cache, or request and store it."""
         self._last = None
         request = f"GET {ask.url}\nAccept: {ask.headers.get('Accept', '')}"
         request += f"\nRange: {ask.span.headers['Range']}" if ask.span else ""

@@ -57,6 +57,7 @@ def is_holder_stopped(file: Path) -> bool:
 
 
 def _has_open(pid: int, file: Path) -> bool:
+    """Return True if a process has a file open; False if the system does not tell."""
     try:
         opened = list(Path(f"/proc/{pid}/fd").iterdir())
     except OSError:

@@ -159,6 +159,7 @@ def _wait_s(record: _Record, interval_s: float) -> float:
 
 
 def _pause_s(failure: TryAgain, failures: int) -> float:
+    """Return the seconds to pause after a failure: what the host asked for, else a backoff."""
     if failure.pause_s is not None:
         return failure.pause_s
     doublings = min(failures - 1, _MAX_DOUBLINGS)

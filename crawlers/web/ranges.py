@@ -12,7 +12,9 @@ from crawlers.web.connections import read_body
 from crawlers.web.pacing import TryAgain
 from crawlers.web.raw_cache import Fetched
 
-_CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)")
+_CONTENT_RANGE = re.compile(
+    r"bytes (?P<first>[0-9]{1,18})-(?P<last>[0-9]{1,18})/(?P<size>[0-9]{1,18}|\*)"
+)
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,8 @@ class ByteRange:
             raise self._refusal(
                 url, f"status {response.status_code}, {stated[:100]!r}, packed as {coding[:20]!r}"
             )
-        last = self.last if found[3] == "*" else min(self.last, int(found[3]) - 1)
-        if (int(found[1]), int(found[2])) != (self.first, last):
+        last = self.last if found["size"] == "*" else min(self.last, int(found["size"]) - 1)
+        if (int(found["first"]), int(found["last"])) != (self.first, last):
             raise self._refusal(url, repr(stated[:100]))
         size = last - self.first + 1
         body = read_body(response, url, size + 1, is_cut=True)  # a packed file stays as it is
@@ -63,4 +65,4 @@ class ByteRange:
 def size_of_file(part: Fetched) -> int | None:
     """Return the size in bytes of the file of which a response is a part; None if not stated."""
     found = _CONTENT_RANGE.fullmatch(part.headers.get("content-range", "").strip())
-    return None if found is None or found[3] == "*" else int(found[3])
+    return None if found is None or found["size"] == "*" else int(found["size"])

@@ -43,9 +43,9 @@ class Fetched:
 
     def renewed(self, confirmation: Fetched) -> Fetched:
         """Return a copy with the headers and time of a response 304 that confirms this response."""
-        told = confirmation.headers.items()
-        news = {name: value for name, value in told if not name.startswith("content-")}
-        headers = {**self.headers, **news}
+        confirmed = confirmation.headers.items()
+        changes = {name: value for name, value in confirmed if not name.startswith("content-")}
+        headers = {**self.headers, **changes}
         return replace(self, headers=headers, retrieved_at=confirmation.retrieved_at)
 
     def json(self) -> Any:
@@ -149,6 +149,7 @@ def _delete(path: Path) -> None:
 
 
 def _host_of(path: Path) -> str | None:
+    """Return the host of a stored response; None for a damaged file."""
     if not path.is_file():
         return None
     try:

@@ -54,6 +54,7 @@ class Robots:
         return float(rules.crawl_delay(ROBOTS_AGENT) or 0.0)
 
     def _load(self, url: str) -> tuple[dt.datetime, protego.Protego]:
+        """Return when a robots.txt was read, and its rules; use a cached file of the last day."""
         fetched = self._cache.load(url) if self._cache else None
         if fetched is None or _is_stale(fetched.retrieved_at):
             try:

@@ -1,9 +1,9 @@
-"""The one parser of dates and times that sites, feeds, archives and files state.
+"""The only parser of dates and times that sites, feeds, archives and files state.
 
 Forms: ISO 8601 and RFC 9557, RFC 5322 and its predecessors, HTTP (RFC 9110), and the usual English
-ones with a month's name. Forms whose day and month cannot be told apart, such as ``01/06/2024``,
-are unreadable. So is a time in an unknown zone: the month may depend on it. The time zone of the
-machine never matters.
+forms with a month's name. A form whose day and month cannot be told apart, such as ``01/06/2024``,
+is unreadable. So is a time in an unknown zone, as the month may depend on the zone. The time zone
+of the machine never matters.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def read_time(value: object, zone: dt.tzinfo | None = None) -> dt.datetime | Non
 def read_day(text: str) -> dt.date | None:
     """Return the day of a stated day or time as it is written; None for anything else.
 
-    The zone does not matter, so a time in an unknown one has a day, too.
+    The zone does not matter, so a time in an unknown zone has a day, too.
     """
     text = " ".join(text.split())
     if len(text) > _MAX_CHARS:
@@ -187,6 +187,7 @@ def zone_of(name: str) -> dt.tzinfo | None:
 
 
 def _moment_of(parts: dict[str, str | None], zone: dt.tzinfo | None) -> dt.datetime | None:
+    """Return the UTC time of a match's parts; a stated zone replaces ``zone``. None if invalid."""
     stated = parts.get("zone") or parts.get("comment")
     if stated:
         zone = zone_of(stated)
@@ -216,7 +217,7 @@ def _midnight_of(parts: dict[str, str | None]) -> dt.datetime:
 
 
 def _year_of(digits: str) -> int:
-    """Return a year; two and three digits are as in RFC 5322, 4.3."""
+    """Return a year from two to four digits; two and three digits are read as in RFC 5322, 4.3."""
     year = int(digits)
     if len(digits) == 4:
         return year

@@ -137,8 +137,8 @@ def is_private_address(host: str) -> bool:
     try:
         ipaddress.ip_address(host)
     except ValueError:
-        number = _spelled_address(host)
-        return number is not None and not is_public(number)
+        address = _spelled_address(host)
+        return address is not None and not is_public(address)
     return not is_public(host)
 
 

@@ -27,6 +27,7 @@ def load_json(data: bytes | str) -> Any:
         )
         _require_shallow(value)
         if _SURROGATE.search(text):
+            # Encoding to UTF-16 joins pairs of surrogates; decoding replaces lone ones.
             units = json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass")
             value = json.loads(units.decode("utf-16", "replace"))
     except RecursionError as error:
@@ -45,6 +46,7 @@ def _finite(digits: str) -> float | None:
 
 
 def _require_shallow(value: Any) -> None:
+    """Raise ValueError if a value is nested too deeply; recursion would exhaust the stack."""
     level = [value]
     for _ in range(MAX_DEPTH):
         lists: list[Iterable[Any]] = [each for each in level if isinstance(each, list)]
