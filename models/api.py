@@ -21,13 +21,7 @@ from models.options.extraction import VERSION as EXTRACTION_VERSION
 from models.options.extraction import extract_choice
 from models.options.protocols import AnswerProtocol, Prompt, prompts_of
 from models.servers.budget import AnswerCache, Budget
-from models.servers.chat import (
-    ApiClient,
-    Unanswerable,
-    first_choice,
-    usage_of,
-    user_message,
-)
+from models.servers.chat import ApiClient, Unanswerable, first_choice, usage_of, user_message
 from models.servers.rounds import ApiRounds, Asker, GivenUp, Outcome
 
 _ANSWERS_VERSION = 1  # increase if a code change finds other answers in the same responses
@@ -69,6 +63,8 @@ def connect(entry: ModelEntry, settings: Settings, budget: Budget, store: Store)
 
 
 class _ApiModel:
+    """Common part of answerers and generators behind an API."""
+
     def __init__(self, entry: ModelEntry, rounds: ApiRounds) -> None:
         self._entry = entry
         self._rounds = rounds
@@ -108,17 +104,18 @@ class ApiAnswerer(_ApiModel):
         bodies = [None if prompt is None else self._body(prompt.text) for prompt in prompts]
         keys = [None if body is None else self._rounds.cache.key_of(body) for body in bodies]
         # Some questions are published twice. Their keys are equal: one request is sent for both.
-        wanted = {key: body for key, body in zip(keys, bodies, strict=True) if key and body}
-        coming = self._rounds.ask(wanted)
-        found = dict[str, Outcome]()
+        bodies_by_key = {key: body for key, body in zip(keys, bodies, strict=True) if key and body}
+        outcomes = self._rounds.ask(bodies_by_key)
+        arrived = dict[str, Outcome]()
         for question, prompt, key in zip(questions, prompts, keys, strict=True):
-            while key is not None and key not in found:
-                found.update([next(coming)])
+            # Responses arrive in any order; wait until the one to this question is there.
+            while key is not None and key not in arrived:
+                arrived.update([next(outcomes)])
             if prompt is None or key is None:
                 yield Answer(question.question_id, None, None, "too_many_options")
             else:
-                yield _answer(question, prompt, found[key])
-        found |= dict(coming)  # if the run failed, the iterator raises the error at its end
+                yield _answer(question, prompt, arrived[key])
+        arrived |= dict(outcomes)  # if the run failed, the iterator raises the error at its end
 
     def _require(self, protocol: AnswerProtocol) -> None:
         if protocol.mode != "generate":
@@ -128,6 +125,7 @@ class ApiAnswerer(_ApiModel):
             )
 
     def _body(self, prompt: str) -> JsonObject:
+        """Return the body of a request with the lowest temperature and a fixed seed."""
         return self._message(prompt) | {
             "temperature": 0,
             "max_tokens": self._entry.max_output_tokens or _OUTPUT_TOKENS,
@@ -136,6 +134,7 @@ class ApiAnswerer(_ApiModel):
 
 
 def _answer(question: Question, prompt: Prompt, outcome: Outcome) -> Answer | NoAnswer:
+    """Return the answer in an outcome of a request; NoAnswer if the server failed."""
     if isinstance(outcome, GivenUp):
         return NoAnswer(question.question_id, str(outcome))
     if isinstance(outcome, Unanswerable):
@@ -157,12 +156,13 @@ def answer_of(question: Question, prompt: Prompt, answer: JsonObject) -> Answer:
     if choice.finish == "content_filter":
         reason = "content_filter"
     else:
+        # A place is a position in the prompt; ``prompt.order`` has the option at each place.
         shown = [question.options[index] for index in prompt.order]
-        place = extract_choice(text, shown)
-        if place is not None:
-            places = tuple(float(other == place) for other in range(len(shown)))
-            chosen = prompt.order[place]
-            return Answer(question.question_id, None, chosen, None, text, places)
+        chosen_place = extract_choice(text, shown)
+        if chosen_place is not None:
+            scores = tuple(float(place == chosen_place) for place in range(len(shown)))
+            chosen = prompt.order[chosen_place]
+            return Answer(question.question_id, None, chosen, None, text, scores)
         reason = "length" if choice.finish == "length" else reason
     return Answer(question.question_id, None, None, reason, text)
 
@@ -200,16 +200,18 @@ class ApiGenerator(_ApiModel):
                 yield _generation(name, outcome)
 
     def _body(self, request: GenerationRequest, decoding: Decoding) -> JsonObject:
-        most = decoding.max_new_tokens
+        """Return the body of a request for a text."""
+        max_tokens = decoding.max_new_tokens
         body = self._message(request.prompt) | {
             "temperature": decoding.temperature,
-            "max_tokens": min(most, self._entry.max_output_tokens or most),
+            "max_tokens": min(max_tokens, self._entry.max_output_tokens or max_tokens),
             "seed": request.seed % _SEEDS,
         }
         return body if decoding.top_p == 1 else body | {"top_p": decoding.top_p}
 
 
 def _generation(name: str, outcome: Outcome) -> Generation:
+    """Return the text in an outcome of a request, or an error with its reason."""
     if isinstance(outcome, GivenUp):
         return Generation(name, "", "error", None, str(outcome))
     if isinstance(outcome, Unanswerable):

@@ -67,8 +67,8 @@ def _month(value: object) -> Month | None:
 
 def _released(value: object) -> object:
     if isinstance(value, str) and re.fullmatch(r"\d{4}-\d{2}", value):
-        month = _month(value)
-        return month.first_day if month else None
+        released_in = _month(value)
+        return released_in.first_day if released_in else None
     return value
 
 
@@ -157,6 +157,7 @@ class ModelEntry:
         return find_backend(self.kind)
 
     def _check_fields(self) -> None:
+        """Raise ValueError for fields that do not suit the kind of model."""
         for other in list_backends():
             for name in set(other.fields) - set(self.backend.fields):
                 if getattr(self, name) is not None:
@@ -327,6 +328,7 @@ def parse_catalogue(data: bytes, where: str, is_own: bool = False) -> list[Model
 
 
 def _parse_entry(record: object, where: str) -> ModelEntry:
+    """Return the entry of a record; raise MalformedInput, with ``where``, if it is invalid."""
     if not isinstance(record, dict):
         raise MalformedInput(f"{where}: expected keys and values, got {shown(record)}")
     where = f"{where} ({shown(record.get('name', 'without a name'))})"

@@ -36,6 +36,13 @@ _IMAGE_BYTES = 2**22  # maximum size of one image
 # pyppmd 1.3 loses a byte if a call's output buffer of 32 KiB fills up within a symbol. A symbol
 # takes at most about three bytes, so an input of this many bytes never fills the buffer.
 _PPMD_BYTES = 2**10
+_PPMD_ORDER = 12
+_PPMD_MEMORY_BYTES = 2**26
+_ZSTD_LEVEL = 19
+_XZ_PRESET = 6
+_BROTLI_QUALITY = 11
+_PNG_LEVEL = 9
+_FLAC_LEVEL = 1.0  # libsndfile maps 0 to 1 to FLAC's levels 0 to 8
 
 
 class Form(NamedTuple):
@@ -154,24 +161,21 @@ class _Images:
         width = self._width or len(pixels)
         image = Image.frombytes("L", (width, len(pixels) // width), pixels)
         file = io.BytesIO()
-        image.save(file, "PNG", compress_level=9)
+        image.save(file, "PNG", compress_level=_PNG_LEVEL)
         self._sink.write(file.getvalue())
 
 
 class _Recording:
+    """An encoder that writes one FLAC file."""
+
     def __init__(self, sink: Sink, sample_bytes: int) -> None:
         import soundfile
 
         self._is_wide = sample_bytes == 2
         self._file = soundfile.SoundFile(
-            sink,
-            "w",
-            samplerate=_SAMPLE_RATE,
-            channels=1,
-            format="FLAC",
-            subtype="PCM_16" if self._is_wide else "PCM_S8",
-            compression_level=1.0,  # libsndfile maps 0 to 1 to FLAC's levels 0 to 8
-        )
+            sink, "w", samplerate=_SAMPLE_RATE, channels=1, format="FLAC",
+            subtype="PCM_16" if self._is_wide else "PCM_S8", compression_level=_FLAC_LEVEL,
+        )  # fmt: skip
 
     def write(self, data: bytes) -> None:
         import numpy as np
@@ -187,8 +191,10 @@ class _Recording:
 
 
 def _deflate(window_bits: int) -> Method:
+    """Return DEFLATE; ``window_bits`` are zlib's, which also choose the header (gzip or zlib)."""
+
     def start(sink: Sink, form: Form, num_bytes: int | None) -> Encoder:
-        stream = zlib.compressobj(9, zlib.DEFLATED, window_bits)
+        stream = zlib.compressobj(zlib.Z_BEST_COMPRESSION, zlib.DEFLATED, window_bits)
         return _Stream(sink, stream.compress, stream.flush)
 
     return Method(zlib.ZLIB_RUNTIME_VERSION, start, (zlib.error,))
@@ -198,7 +204,7 @@ def _zstd() -> Method:
     import zstandard
 
     def start(sink: Sink, form: Form, num_bytes: int | None) -> Encoder:
-        compressor = zstandard.ZstdCompressor(level=19)
+        compressor = zstandard.ZstdCompressor(level=_ZSTD_LEVEL)
         stream = compressor.compressobj(-1 if num_bytes is None else num_bytes)
         return _Stream(sink, stream.compress, stream.flush)
 
@@ -210,7 +216,7 @@ def _xz() -> Method:
     import lzma
 
     def start(sink: Sink, form: Form, num_bytes: int | None) -> Encoder:
-        stream = lzma.LZMACompressor(preset=6)
+        stream = lzma.LZMACompressor(preset=_XZ_PRESET)
         return _Stream(sink, stream.compress, stream.flush)
 
     # Python does not report the version of its liblzma.
@@ -221,7 +227,7 @@ def _brotli() -> Method:
     import brotli
 
     def start(sink: Sink, form: Form, num_bytes: int | None) -> Encoder:
-        stream = brotli.Compressor(quality=11)
+        stream = brotli.Compressor(quality=_BROTLI_QUALITY)
         return _Stream(sink, stream.process, stream.finish)
 
     return Method(brotli.__version__, start, (brotli.error,))
@@ -231,7 +237,8 @@ def _ppmd() -> Method:
     import pyppmd
 
     def start(sink: Sink, form: Form, num_bytes: int | None) -> Encoder:
-        stream = pyppmd.Ppmd8Encoder(12, 2**26, pyppmd.PPMD8_RESTORE_METHOD_RESTART)
+        restart = pyppmd.PPMD8_RESTORE_METHOD_RESTART
+        stream = pyppmd.Ppmd8Encoder(_PPMD_ORDER, _PPMD_MEMORY_BYTES, restart)
 
         def compress(data: bytes) -> bytes:
             slices = (data[at : at + _PPMD_BYTES] for at in range(0, len(data), _PPMD_BYTES))
@@ -272,9 +279,11 @@ def _flac() -> Method:
     encoder = start(file, Form(), None)
     encoder.write(b"some")
     encoder.close()
-    _, _, told = file.getvalue().partition(b"libFLAC ")
-    flac = told[: told.find(b" ")].decode("ascii", "replace") if told else "unknown"
-    return Method(f"{library}-flac-{flac}", start, (soundfile.SoundFileError,), sees_form=True)
+    _, _, after_name = file.getvalue().partition(b"libFLAC ")
+    version = (
+        after_name[: after_name.find(b" ")].decode("ascii", "replace") if after_name else "unknown"
+    )
+    return Method(f"{library}-flac-{version}", start, (soundfile.SoundFileError,), sees_form=True)
 
 
 _METHODS: dict[str, tuple[Callable[[], Method], str]] = {

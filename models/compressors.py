@@ -37,6 +37,7 @@ from models.scoring.scorer import (
 BYTES_PER_TOKEN = 4  # typical for English; pieces get about the length of a model's window
 SOLID = "solid"  # document_id of the only row, if a whole partition is compressed as one stream
 _BLOCK_CHARS = 2**20
+_BITS_PER_BYTE = 8
 _VERSION = "1"  # increase if a change here or in compression_methods.py changes losses
 
 
@@ -79,15 +80,16 @@ class Compressor(Scoring):
         A row's ``reason`` is ``no_tokens`` for empty input. If the library fails, the reason is
         ``compression_failed`` with its message. Raise NotMeasurable if a protocol needs tokens.
         """
-        each = [
+        runs = [
             (self._start(protocol), partial(self._table, protocol, tally))
             for protocol, tally in zip(protocols, tallies, strict=True)
         ]
         for block in iterate_blocks(iterate_documents(documents), _BLOCK_CHARS):
-            yield tuple(table(partial(run.take, block)) for run, table in each)
-        yield tuple(table(run.finish) for run, table in each)
+            yield tuple(table(partial(run.take, block)) for run, table in runs)
+        yield tuple(table(run.finish) for run, table in runs)
 
     def _start(self, protocol: ScoringProtocol) -> _PieceRun | _SolidRun:
+        """Return a new run of a protocol."""
         limit = piece_bytes(protocol)
         if protocol.layout == "solid":
             return _SolidRun(self._method)
@@ -96,6 +98,7 @@ class Compressor(Scoring):
     def _table(
         self, protocol: ScoringProtocol, tally: Tally, work: Callable[[], list[Row]]
     ) -> pa.Table:
+        """Compress by ``work``, add its time and bytes to the tally, return the table of losses."""
         began = time.perf_counter()
         rows = work()
         tally.seconds += time.perf_counter() - began
@@ -122,6 +125,7 @@ class _PieceRun:
         return []
 
     def _chunks(self, document: ScoredDocument) -> list[Chunk]:
+        """Return the loss of each piece of a document."""
         document = document._replace(content=document.content[: self._max_chars])
         form = _form(document)
         chunks = []
@@ -186,6 +190,7 @@ class _Archive:
             self._failure = error
 
     def close(self, num_chars: int) -> Chunk:
+        """Return the loss in nats, from the bits of the output; NaN with a reason if it failed."""
         try:
             self._end()
         except self._method.errors as error:
@@ -195,7 +200,7 @@ class _Archive:
             return Chunk(math.nan, self._num_bytes, num_chars, self._num_bytes, reason)
         if not self._num_bytes:
             return Chunk(math.nan, 0, num_chars, 0, "no_tokens")
-        nats = 8 * self._num_coded * math.log(2)
+        nats = _BITS_PER_BYTE * self._num_coded * math.log(2)
         return Chunk(nats, self._num_bytes, num_chars, self._num_bytes)
 
     def _end(self) -> None:

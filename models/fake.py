@@ -69,6 +69,7 @@ class FakeScorer(Scoring):
     def _chunks(
         self, document: ScoredDocument, protocol: ScoringProtocol, context: int
     ) -> list[Chunk]:
+        """Return the loss of each window of a document; each byte costs the same."""
         raw = document.raw
         nats = self._bits_per_byte(document.month) * math.log(2)
         chunks = []
@@ -79,7 +80,7 @@ class FakeScorer(Scoring):
             piece = raw[covered : window.end]
             # A character is counted at its last byte, after which another character starts.
             following = raw[covered + 1 : window.end + 1] + b" " * (window.end == len(raw))
-            chars = sum(byte & 0xC0 != 0x80 for byte in following)
+            chars = sum(byte & 0xC0 != 0x80 for byte in following)  # no continuation byte of UTF-8
             chunks.append(Chunk(nats * window.num_scored, window.num_scored, chars, len(piece)))
             covered = window.end
         return chunks or [unmeasured(document, "no_tokens")]

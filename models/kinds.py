@@ -107,10 +107,7 @@ CONTROL = Backend(
     load="models.compressors:load_compressor",
 )
 FAKE = Backend(
-    kind="fake",
-    is_listed=False,
-    identify="models.fake:load_fake",
-    load="models.fake:load_fake",
+    kind="fake", is_listed=False, identify="models.fake:load_fake", load="models.fake:load_fake"
 )
 # Causal language models that tidemark trained up to a known month.
 REFERENCE = Backend(

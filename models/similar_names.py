@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from core.errors import UsageError
 
 _NUM_SUGGESTIONS = 3
+_LEAST_SIMILAR = 0.5  # ratio of difflib
 
 
 def folded(name: str) -> str:
@@ -19,7 +20,7 @@ def folded(name: str) -> str:
 def refuse_twin(name: str, known: Iterable[str]) -> None:
     """Raise UsageError if ``name`` is not known and looks like a known name.
 
-    Its losses would land as those of another model.
+    Otherwise the losses of one model would be stored under two names.
     """
     names = {folded(each): each for each in known}
     twin = names.get(folded(name))
@@ -37,5 +38,5 @@ def suggest(name: str, places: Mapping[str, str]) -> list[str]:
     names = {known.lower(): known for known in places}
     names |= {place.rsplit("/", 1)[-1].lower(): known for known, place in places.items()}
     last = name.rstrip("/").rsplit("/", 1)[-1].lower()
-    close = difflib.get_close_matches(last, names, n=2 * _NUM_SUGGESTIONS, cutoff=0.5)
+    close = difflib.get_close_matches(last, names, n=2 * _NUM_SUGGESTIONS, cutoff=_LEAST_SIMILAR)
     return list(dict.fromkeys(names[match] for match in close))[:_NUM_SUGGESTIONS]

@@ -97,11 +97,11 @@ def answer_of_text(question: Question, prompt: Prompt, written: Generation) -> A
     """
     if written.finish == "error":
         return Answer(question.question_id, None, None, written.reason or "error")
-    place = extract_choice(written.text, [question.options[index] for index in prompt.order])
-    if place is not None:
-        places = tuple(float(other == place) for other in range(len(prompt.order)))
-        chosen = prompt.order[place]
-        return Answer(question.question_id, None, chosen, None, written.text, places)
+    chosen_place = extract_choice(written.text, [question.options[index] for index in prompt.order])
+    if chosen_place is not None:
+        scores = tuple(float(place == chosen_place) for place in range(len(prompt.order)))
+        chosen = prompt.order[chosen_place]
+        return Answer(question.question_id, None, chosen, None, written.text, scores)
     reason = "no_choice" if written.text.strip() else "empty"
     reason = "length" if written.finish == "length" else reason
     return Answer(question.question_id, None, None, reason, written.text)

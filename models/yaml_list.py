@@ -17,6 +17,7 @@ class _Loader(yaml.SafeLoader):
     """Loader without merge keys, of which a kilobyte may stand for gigabytes."""
 
     def flatten_mapping(self, node: Any) -> None:
+        """Refuse merge keys; otherwise do as the base class."""
         merges = [key for key, _ in node.value if key.tag == _MERGE]
         if merges:
             raise yaml.MarkedYAMLError(

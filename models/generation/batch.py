@@ -81,16 +81,17 @@ class StopText:
         before = self._decode(tokens[self._begin : self._end])
         new = self._decode(tokens[self._begin :])[len(before) :]
         text = self._text + new
-        found = self._pattern.search(text, max(0, len(text) - len(new) - _LONGEST_MATCH))
+        match = self._pattern.search(text, max(0, len(text) - len(new) - _LONGEST_MATCH))
+        # A text that ends in a broken character is decoded again with the next token.
         if not new.endswith(_BROKEN) or len(tokens) - self._end >= _HELD_BACK:
             self._text = text
             self._begin = self._end
             self._end = len(tokens)
-        if found is None:
+        if match is None:
             return None
-        whole = self._decode(tokens)
-        end = end_of_match(self._pattern, whole, self._prompt)
-        return None if end is None else whole[:end]
+        full_text = self._decode(tokens)
+        end = end_of_match(self._pattern, full_text, self._prompt)
+        return None if end is None else full_text[:end]
 
 
 def end_of_match(pattern: re.Pattern[str], text: str, prompt: str) -> int | None:
@@ -150,6 +151,7 @@ class TokenChoice:
             self._seen = self._seen[torch.tensor(places, device=self._seen.device)]
 
     def _penalised(self, logits: torch.Tensor) -> torch.Tensor:
+        """Return logits with the repetition penalty on the tokens seen in each row."""
         if self._seen is None:
             assert self._prompts is not None  # noqa: S101
             self._seen = torch.zeros(logits.shape, dtype=torch.bool, device=logits.device)
@@ -161,13 +163,14 @@ class TokenChoice:
         return torch.where(self._seen, lowered, logits)
 
     def _drawn(self, logits: torch.Tensor) -> torch.Tensor:
+        """Draw a token for each row, by its own random number and the tokens' probabilities."""
         weights, ids = _candidates(logits / self._decoding.temperature, self._decoding)
-        borders = weights.double().cumsum(-1)
+        cumulative = weights.double().cumsum(-1)
         drawn = torch.tensor([[each.random()] for each in self._generators], dtype=torch.float64)
-        wanted = drawn.to(logits.device) * borders[:, -1:]
-        places = torch.searchsorted(borders, wanted, right=True)
-        # ``wanted`` may round up to the total. Then choose the last token of positive weight.
-        places = torch.minimum(places, (borders < borders[:, -1:]).sum(-1, keepdim=True))
+        thresholds = drawn.to(logits.device) * cumulative[:, -1:]
+        places = torch.searchsorted(cumulative, thresholds, right=True)
+        # A threshold may round up to the total. Then choose the last token of positive weight.
+        places = torch.minimum(places, (cumulative < cumulative[:, -1:]).sum(-1, keepdim=True))
         return (places if ids is None else ids.gather(1, places))[:, 0]
 
 
@@ -247,11 +250,11 @@ class Batch:
         All memory is allocated before a row is marked as done. So a step that fails loses no text.
         """
         if self._chosen is not None:
-            self._read_on(self._chosen)
+            self._run_model(self._chosen)
         chosen, broken = self._choice.choose(self._read.logits)
         ended = []
         for row, token, is_broken in zip(self._rows, chosen.tolist(), broken.tolist(), strict=True):
-            generation = self._broken(row) if is_broken else self._taken(row, token)
+            generation = self._failure(row) if is_broken else self._add_token(row, token)
             if generation is not None:
                 row.is_done = True
                 ended.append(generation)
@@ -263,7 +266,7 @@ class Batch:
         """True if all texts have ended."""
         return all(row.is_done for row in self._rows)
 
-    def _read_on(self, chosen: torch.Tensor) -> None:
+    def _run_model(self, chosen: torch.Tensor) -> None:
         """Remove the finished rows; run the model on the new tokens of the other rows."""
         left = [place for place, row in enumerate(self._rows) if not row.is_done]
         if len(left) < len(self._rows):
@@ -273,18 +276,19 @@ class Batch:
             self._rows = [self._rows[place] for place in left]
         self._read.read(chosen)
 
-    def _taken(self, row: Row, token: int) -> Generation | None:
+    def _add_token(self, row: Row, token: int) -> Generation | None:
+        """Add a token to a row; return the row's text if the token ends it, else None."""
         if token in self._ends:
-            return self._finished(row, "stop")
+            return self._whole_text(row, "stop")
         row.tokens.append(token)
         text = None if row.stop is None else row.stop.ended(row.tokens)
         if text is not None:
             return Generation(row.request.key, row.opening + text, "stop", len(row.tokens))
-        return self._finished(row, "length") if len(row.tokens) >= row.limit else None
+        return self._whole_text(row, "length") if len(row.tokens) >= row.limit else None
 
-    def _finished(self, row: Row, finish: Literal["stop", "length"]) -> Generation:
+    def _whole_text(self, row: Row, finish: Literal["stop", "length"]) -> Generation:
         text = row.opening + self._decode(row.tokens)
         return Generation(row.request.key, text, finish, len(row.tokens))
 
-    def _broken(self, row: Row) -> Generation:
+    def _failure(self, row: Row) -> Generation:
         return Generation(row.request.key, "", "error", len(row.tokens), "non_finite")

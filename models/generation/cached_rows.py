@@ -29,13 +29,14 @@ from models.weights.files import MODEL_FAILURES
 from models.weights.loading import carried_state, embedding_rows
 from models.weights.products import quick_products
 
-_PROBE_PROMPTS = (9, 23, 16)
-_PROBE_STEPS = 4
+_PROBE_PROMPTS = (9, 23, 16)  # lengths of the rows of the test, in tokens
+_PROBE_STEPS = 4  # tokens after each
 
 Floats = npt.NDArray[np.float64]
 
 
 _LEAST_ROOM = 64  # tokens
+_BEYOND_WINDOW = 7  # tokens by which the test's second row exceeds the attention window
 _ROOM_SHARE = 4  # the space reserved for further tokens is 1 / 4 of the tokens so far
 
 
@@ -69,7 +70,7 @@ class RowModel:
         if self.is_batched and self._window is not None and longest > self._window:
             window = self._window
             self._window = None
-            self.is_batched = self._is_exact((9, window + 7))
+            self.is_batched = self._is_exact((_PROBE_PROMPTS[0], window + _BEYOND_WINDOW))
         return self.is_batched
 
     def start(self, prompts: Sequence[Tokens], room: int) -> Rows:
@@ -80,16 +81,18 @@ class RowModel:
     def _is_exact(self, lengths: Sequence[int]) -> bool:
         """Return True if rows of these lengths have the same logits in a batch as separately."""
         generator = np.random.default_rng(0)
-        whole = [
+        token_rows = [
             generator.integers(0, self.vocabulary, length + _PROBE_STEPS) for length in lengths
         ]
-        expected = [self._alone(row, length) for row, length in zip(whole, lengths, strict=True)]
+        expected = [
+            self._alone(row, length) for row, length in zip(token_rows, lengths, strict=True)
+        ]
         try:
-            found = self._together(whole, lengths)
+            found = self._in_batch(token_rows, lengths)
         except MODEL_FAILURES:
             return False  # the model does not accept the arguments for a batch
         error = max(rms(a - b[: len(a)]) for a, b in zip(found, expected, strict=True))
-        leak = self._leak(whole, lengths, expected) if len(lengths) > 1 else np.inf
+        leak = self._leak(token_rows, lengths, expected) if len(lengths) > 1 else np.inf
         return is_rounding(error, max(map(rms, expected)), leak, self.model.dtype)
 
     def _alone(self, row: Tokens, length: int) -> Floats:
@@ -97,29 +100,29 @@ class RowModel:
         output = self.model(input_ids=self.send(row[None]), use_cache=False)
         return _on_host(output[0][0, length - 1 : -1])
 
-    def _together(self, whole: Sequence[Tokens], lengths: Sequence[int]) -> list[Floats]:
+    def _in_batch(self, token_rows: Sequence[Tokens], lengths: Sequence[int]) -> list[Floats]:
         """Return each row's logits from a stepwise pass; a step removes the batch's first row."""
         rows = self.start(
-            [row[:length] for row, length in zip(whole, lengths, strict=True)], _PROBE_STEPS
+            [row[:length] for row, length in zip(token_rows, lengths, strict=True)], _PROBE_STEPS
         )
-        left = list(range(len(whole)))
+        left = list(range(len(token_rows)))
         found: list[list[Floats]] = [[_on_host(each)] for each in rows.logits]
         for step in range(_PROBE_STEPS - 1):
             if step == 1 and len(left) > 1:
                 left = left[1:]
-                rows.keep(range(1, len(whole)))
-            rows.read(self.send(np.array([whole[row][lengths[row] + step] for row in left])))
+                rows.keep(range(1, len(token_rows)))
+            rows.read(self.send(np.array([token_rows[row][lengths[row] + step] for row in left])))
             for row, logits in zip(left, rows.logits, strict=True):
                 found[row].append(_on_host(logits))
         return [np.stack(each) for each in found]
 
     def _leak(
-        self, whole: Sequence[Tokens], lengths: Sequence[int], expected: Sequence[Floats]
+        self, token_rows: Sequence[Tokens], lengths: Sequence[int], expected: Sequence[Floats]
     ) -> float:
         """Return the error (RMS of the logits) of a padded row whose padding is not masked."""
         short = int(np.argmin(lengths))
-        longest = max(map(len, whole))
-        row = whole[short]
+        longest = max(map(len, token_rows))
+        row = token_rows[short]
         padded = np.concatenate([np.full(longest - len(row), row[0]), row])
         return rms(self._alone(padded, longest - _PROBE_STEPS) - expected[short])
 
@@ -199,6 +202,7 @@ class Rows:
 
     @torch.inference_mode()
     def _run(self, ids: torch.Tensor) -> torch.Tensor:
+        """Run the model on new tokens, (rows, tokens); return the logits after the last one."""
         owner = self._owner
         options: dict[str, Any] = {"use_cache": owner.keeps_state, **self._carried}
         if self._is_padded:
@@ -260,6 +264,7 @@ class GrowingLayer(DynamicLayer):  # type: ignore[no-untyped-call]
 
 
 def _enlarged(states: torch.Tensor, length: int) -> torch.Tensor:
+    """Copy keys or values into a tensor with room for ``length`` tokens and further ones."""
     rows, heads, old, size = states.shape
     room = length + max(_LEAST_ROOM, length // _ROOM_SHARE)
     larger = states.new_empty((rows, heads, room, size))

@@ -47,6 +47,7 @@ _CPU_TOKENS = 8192
 _GPU_TOKENS = 32_768
 _CPU_ROWS = 32
 _GPU_ROWS = 256
+_TRIAL_QUESTION = "How much is 1 + 1?"  # put into a chat template to see what it adds
 
 
 @dataclass(frozen=True)
@@ -119,21 +120,21 @@ def generator_of(scorer: CausalLM, settings: Settings) -> LocalGenerator:
 def identity_of_texts(source: CausalLMIdentity) -> GenerationIdentity:
     """Return the facts that determine the texts of a model."""
     is_chat = takes_questions(source.name, source.text_model)
-    asked = template_digest(source.files.tokenizer) if is_chat else "plain"
+    template = template_digest(source.files.tokenizer) if is_chat else "plain"
     return GenerationIdentity(
         name=source.name,
         revision=source.revision,
         context=source.context,
         ends=_ends(source.files),
         is_chat=is_chat,
-        definition=f"{asked} {source.files.numerics}{_marks(source, is_chat)}{apart(source)}",
+        definition=f"{template} {source.files.numerics}{_marks(source, is_chat)}{apart(source)}",
     )
 
 
 def _marks(source: CausalLMIdentity, is_chat: bool) -> str:
     """Return what of reasoning is in the model's texts, or an empty string for most models."""
     fill = source.text_model.chat_text
-    opening = open_thought(fill("How much is 1 + 1?")) if is_chat and fill is not None else ""
+    opening = open_thought(fill(_TRIAL_QUESTION)) if is_chat and fill is not None else ""
     kept = sorted(_kept_tokens(source.files.tokenizer))
     return f" {opening} {kept}" if opening or kept else ""
 
@@ -149,7 +150,7 @@ def takes_questions(name: str, text_model: TextModel) -> bool:
     if fill is None:
         return False
     try:
-        fill("How much is 1 + 1?")
+        fill(_TRIAL_QUESTION)
     except NotMeasurable as error:
         _log.warning("%s is asked without its chat template: %s", name, error)
         return False
@@ -157,6 +158,7 @@ def takes_questions(name: str, text_model: TextModel) -> bool:
 
 
 def _ends(files: CheckpointFiles) -> tuple[int, ...]:
+    """Return the ids of the tokens that end a text: those of the model's files and tokenizer."""
     stated: Any = None
     for folder in filter(None, (files.adapter, files.folder)):
         if stated is None and (folder / GENERATION_CONFIG).is_file():
@@ -236,6 +238,7 @@ class LocalGenerator:
         return max(1, min(self._most_rows, self.budget // length))
 
     def _run(self, rows: Sequence[Row], decoding: Decoding) -> Iterator[Generation]:
+        """Yield the texts of a batch; if it does not fit into memory, run its halves."""
         batch: Batch | None = None
         try:
             batch = or_device_full(
@@ -278,11 +281,10 @@ def prepare(
     """
     is_chat = identity.is_chat
     filled = model.chat_text(request.prompt) if is_chat and model.chat_text else request.prompt
-    quoted = model.quoted_ids(filled, request.prompt, special_tokens=not is_chat)
-    if quoted is None:
+    ids = model.quoted_ids(filled, request.prompt, special_tokens=not is_chat)
+    if ids is None:
         (tokens,) = model.tokenizer.tokenize([filled], not is_chat)
-        quoted = tokens.ids
-    ids = quoted
+        ids = tokens.ids
     if len(ids) == 0 and model.start_token is not None:
         ids = np.array([model.start_token], dtype=np.int64)
     limit = identity.room(len(ids), decoding)

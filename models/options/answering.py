@@ -119,6 +119,7 @@ class LocalAnswerer:
     def _shown(
         self, text: str, continuations: Sequence[str], protocol: AnswerProtocol
     ) -> TextPrompt:
+        """Return a prompt as the model reads it: in its chat template if the protocol says so."""
         if not protocol.is_chat or self._chat_text is None:
             return TextPrompt(text, tuple(continuations), quoted=text)
         own = tuple(each.removeprefix(" ") for each in continuations)
@@ -145,6 +146,7 @@ class LocalAnswerer:
 def _blocks(
     questions: Iterable[Question], protocol: AnswerProtocol
 ) -> Iterator[list[tuple[Question, list[Prompt]]]]:
+    """Yield questions with their prompts, in blocks of about ``_BLOCK_PROMPTS`` prompts."""
     block: list[tuple[Question, list[Prompt]]] = []
     held = 0
     for question in questions:
@@ -165,10 +167,12 @@ def _answer(
     scored: Sequence[tuple[list[OptionScore], Floats]],
     protocol: AnswerProtocol,
 ) -> Answer:
-    everything = [score for scores, _ in scored for score in scores]
-    reason = "too_many_options" if not prompts else _reason(everything)
+    """Return the mean of the options' probabilities over all prompts, or why there is none."""
+    all_scores = [score for scores, _ in scored for score in scores]
+    reason = "too_many_options" if not prompts else _reason(all_scores)
     if reason is None:
-        mean, places = np.zeros((2, len(question.options)))
+        mean = np.zeros(len(question.options))  # by option
+        places = np.zeros(len(question.options))  # by position in the prompt
         for prompt, (scores, prior) in zip(prompts, scored, strict=True):
             values = normalised(scores, prior, protocol)
             if not np.isfinite(values).all():
@@ -184,12 +188,13 @@ def _answer(
         question_id=question.question_id,
         probabilities=tuple(mean.tolist()),
         chosen_index=int(np.argmax(mean)),
-        reason="truncated" if any(score.is_truncated for score in everything) else None,
+        reason="truncated" if any(score.is_truncated for score in all_scores) else None,
         place_probabilities=tuple(places.tolist()),
     )
 
 
 def _reason(scores: Sequence[OptionScore]) -> str | None:
+    """Return the reason why options have no probabilities, or None."""
     if any(score.num_tokens == 0 or score.num_bytes == 0 for score in scores):
         return "no_tokens"
     return "too_long" if any(score.is_too_long for score in scores) else None

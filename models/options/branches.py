@@ -30,10 +30,12 @@ from models.scoring.scorer import Engine, Losses, Tokens
 from models.weights.files import MODEL_FAILURES
 from models.weights.loading import carried_state
 
+# Lengths in tokens of the prefixes and branches of the test.
 _PROBE_PREFIXES = (23, 9)
 _PROBE_BRANCHES = (6, 1, 4)
 
 
+_BEYOND_WINDOW = 7  # tokens by which the test's second prefix exceeds the attention window
 _KEYS = 4096  # maximum number of positions in a batch's caches; each row has its own copy
 
 
@@ -120,10 +122,10 @@ class SharedRow:
         """
         found: list[list[Losses]] = [[] for _ in trees]
         for is_masked in (False, True):
-            places = [place for place, tree in enumerate(trees) if tree.is_line is not is_masked]
-            some = [trees[place] for place in places]
-            losses = or_device_full(partial(self._run_alike, some, is_masked))
-            for place, own in zip(places, losses, strict=True):
+            rows = [row for row, tree in enumerate(trees) if tree.is_line is not is_masked]
+            alike = [trees[place] for place in rows]
+            losses = or_device_full(partial(self._run_alike, alike, is_masked))
+            for place, own in zip(rows, losses, strict=True):
                 found[place] = own
         return found
 
@@ -162,6 +164,7 @@ def is_exact(
 
 @torch.inference_mode()
 def _run(forward: Forward, trees: Sequence[Tree], is_masked: bool) -> list[list[Losses]]:
+    """Run each tree as one row; return the losses of each branch's tokens."""
     rows = _lay_out(trees)
     options = _options(forward, rows) if is_masked else {}
     hidden = forward.hidden(forward.send(rows.ids), **options).flatten(0, 1)
@@ -172,13 +175,14 @@ def _run(forward: Forward, trees: Sequence[Tree], is_masked: bool) -> list[list[
 
 
 def _options(forward: Forward, rows: _Rows) -> dict[str, torch.Tensor]:
+    """Return the model's arguments by which a token sees the prefix and its own branch only."""
     branch = forward.send(rows.branch)  # (rows, width)
     width = branch.shape[1]
-    sees = (branch[:, None, :] == 0) | (branch[:, None, :] == branch[:, :, None])
-    sees &= torch.ones(width, width, dtype=torch.bool, device=sees.device).tril()
+    is_visible = (branch[:, None, :] == 0) | (branch[:, None, :] == branch[:, :, None])
+    is_visible &= torch.ones(width, width, dtype=torch.bool, device=is_visible.device).tril()
     dtype = forward.model.dtype
-    mask = torch.zeros(sees.shape, dtype=dtype, device=sees.device)
-    mask.masked_fill_(~sees, torch.finfo(dtype).min)
+    mask = torch.zeros(is_visible.shape, dtype=dtype, device=is_visible.device)
+    mask.masked_fill_(~is_visible, torch.finfo(dtype).min)
     return {
         "attention_mask": mask[:, None],  # (rows, 1 for all heads, width, width)
         "position_ids": forward.send(rows.positions),
@@ -200,11 +204,12 @@ class _Rows(NamedTuple):
 
 
 def _lay_out(trees: Sequence[Tree]) -> _Rows:
+    """Put each tree into a row: the prefix, then all tokens of each branch but the last."""
     shape = (len(trees), max(tree.width for tree in trees))
     ids, positions, branch = (np.zeros(shape, dtype=np.int64) for _ in range(3))
     scored: list[Tokens] = []
     targets: list[Tokens] = []
-    most = max(len(tree.branches) for tree in trees)
+    most_branches = max(len(tree.branches) for tree in trees)
     for row, tree in enumerate(trees):
         length = len(tree.prefix)
         ids[row, :length] = tree.prefix
@@ -214,15 +219,16 @@ def _lay_out(trees: Sequence[Tree]) -> _Rows:
         positions[row, length:] = length - 1
         branch[row, length:] = len(tree.branches) + 1
         begin = row * shape[1]
+        # The prefix's last token predicts the first token of every branch.
         scored.append(np.array([begin + length - 1]))
-        targets.append(_padded(np.array([[each[0] for each in tree.branches]]), most))
+        targets.append(_padded(np.array([[each[0] for each in tree.branches]]), most_branches))
         for number, tokens in enumerate(tree.branches, start=1):
             end = length + len(tokens) - 1
             ids[row, length:end] = tokens[:-1]
             branch[row, length:end] = number
             positions[row, length:end] = len(tree.prefix) + np.arange(end - length)
             scored.append(begin + np.arange(length, end))
-            targets.append(_padded(tokens[1:, None], most))
+            targets.append(_padded(tokens[1:, None], most_branches))
             length = end
     return _Rows(ids, positions, branch, np.concatenate(scored), np.concatenate(targets))
 
@@ -232,6 +238,7 @@ def _padded(targets: Tokens, columns: int) -> Tokens:
 
 
 def _split(nats: Losses, trees: Sequence[Tree]) -> list[list[Losses]]:
+    """Return the losses by tree and branch; ``nats`` are in the order of ``_Rows.scored``."""
     found: list[list[Losses]] = []
     place = 0
     for tree in trees:
@@ -270,7 +277,7 @@ class SharedCache:
         """
         longest = len(tree.prefix) + max(map(len, tree.branches)) - 1
         if self.is_exact and self._window is not None and longest > self._window:
-            prefixes = (max(1, self._window - 2), self._window + 7)
+            prefixes = (max(1, self._window - 2), self._window + _BEYOND_WINDOW)
             self._window = None
             self.is_exact = is_exact(self._forward, self._losses, prefixes)
         return self.is_exact and self._is_on_one_side(len(tree.prefix), longest)
@@ -293,6 +300,7 @@ class SharedCache:
         return self._forward.by_sides([len(tree.prefix) for tree in trees], run)
 
     def _tree(self, tree: Tree) -> list[Losses]:
+        """Return the losses of a tree's branches, each a copy of the prefix's cache read on."""
         forward = self._forward
         read = forward.run(forward.send(tree.prefix[None]), use_cache=True)
         last = read[0][:, -1]
@@ -303,12 +311,12 @@ class SharedCache:
             [(name, state)] = carried_state(forward.body, read).items()
             for places, cache in _copies(state, tree, longer):
                 branches = [tree.branches[place] for place in places]
-                rests = self._go_on({name: cache}, branches)
+                rests = self._continue_branches({name: cache}, branches)
                 for place, rest in zip(places, rests, strict=True):
                     found[place] = np.concatenate([found[place], rest])
         return found
 
-    def _go_on(self, cache: dict[str, Any], branches: Sequence[Tokens]) -> list[Losses]:
+    def _continue_branches(self, cache: dict[str, Any], branches: Sequence[Tokens]) -> list[Losses]:
         """Return the losses of each branch's tokens except the first; padding is on the right."""
         forward = self._forward
         ids = np.zeros((len(branches), max(map(len, branches)) - 1), dtype=np.int64)

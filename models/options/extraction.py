@@ -215,7 +215,8 @@ def extract_choice(response: str, options: Sequence[str]) -> int | None:
     if not text:
         return None
     shown = [_folded(_plain(option)) for option in options]
-    alone = _patterns(len(options))[2].fullmatch(text)
+    _, _, lone_letter = _patterns(len(options))
+    alone = lone_letter.fullmatch(text)
     if alone:
         return LETTERS.index(alone["letter"].upper())
     same = _equal(text, shown)
@@ -234,6 +235,7 @@ def _folded(text: str) -> str:
 
 
 def _plain(response: str) -> str:
+    """Return the answering part of a response without markup, one statement a line."""
     text = _shortened(before_next_question(answering_part(response)))
     text = _TAG.sub("\n", _LETTER.sub(r"(\1)", text))
     text = _shortened(unicodedata.normalize("NFKC", text).translate(_QUOTES))
@@ -363,12 +365,14 @@ def _leading(text: str, shown: Sequence[str]) -> int | None:
 
 
 def _equal(text: str, shown: Sequence[str]) -> int | None:
+    """Return the option whose text is the whole response, if it is the only one."""
     said = _folded(text).strip(" .!\"'()[]")
     same = [index for index, option in enumerate(shown) if option.strip(" .!\"'()[]") == said]
     return same[0] if len(same) == 1 else None
 
 
 def _stated_text(text: str, shown: Sequence[str]) -> int | None:
+    """Return the option whose text is stated, begins a line or sentence; None if several are."""
     # "Yes: 0.3" and "Yes - 30 %" are shares.
     ends = rf"(?=\s*(?:[.;!)\"'](?!\w)|:(?!\w|\s*\d)|\n|\Z)|,?\s{_WHY}|\s[-–—]\s(?!\d))"
     # Try the longest option first, because its text may begin with another option's text.

@@ -112,9 +112,9 @@ def get_answer_protocol(name: str) -> AnswerProtocol:
 
     ``generate-seed-N`` rotates the options by another seed.
     """
-    seeded = re.fullmatch(r"(task-)?generate-seed-(\d{1,9})", name, re.ASCII)
+    seeded = re.fullmatch(r"(?P<task>task-)?generate-seed-(?P<seed>\d{1,9})", name, re.ASCII)
     if seeded:
-        return AnswerProtocol("generate", seed=int(seeded[2]), is_task=bool(seeded[1]))
+        return AnswerProtocol("generate", seed=int(seeded["seed"]), is_task=bool(seeded["task"]))
     known = {protocol.name: protocol for protocol in list_answer_protocols()}
     if name not in known:
         raise UnknownName("answer protocol", name, list(known))
@@ -161,11 +161,13 @@ def prompts_of(question: Question, protocol: AnswerProtocol) -> list[Prompt]:
 
 
 def _rotation(question: Question, seed: int, count: int) -> int:
+    """Return the option that comes first, from 0 to ``count`` - 1, by seed and title."""
     name = f"{seed} {question.title}"  # a question published twice is asked once
     return int.from_bytes(hashlib.sha256(name.encode(errors="replace")).digest()[:8], "big") % count
 
 
 def _prompt(question: Question, protocol: AnswerProtocol, order: tuple[int, ...]) -> Prompt:
+    """Return the question's prompt; ``order`` has the index of each shown option."""
     options = [" ".join(question.options[index].split()) for index in order]
     shown = options if protocol.mode == "text" else LETTERS[: len(options)]
     return Prompt(
@@ -190,6 +192,7 @@ def render(template: str, question: Question, options: Sequence[str]) -> str:
 
 
 def _lines(template: str, fields: dict[str, str]) -> Iterator[str]:
+    """Yield the filled lines of a template; a line whose fields are all empty is left out."""
     for line in template.splitlines():
         pattern = string.Template(line)
         names = pattern.get_identifiers()

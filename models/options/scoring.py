@@ -77,7 +77,7 @@ def tokenize_options(
         for continuation in prompt.continuations:
             texts.append(_Text(prompt.text, continuation, prompt.quoted, bool(start)))
     ids = iter(_encode(text_model, texts))
-    found = []
+    tokenized = []
     for prompt in prompts:
         before = next(ids)
         together = [next(ids) for _ in prompt.continuations]
@@ -86,8 +86,8 @@ def tokenize_options(
             prefix, own = pairs[place]
             if len(own) == 0 and continuation:
                 pairs[place] = (prefix, _alone(text_model, prompt, continuation))
-        found.append([_fit(*pair, context) for pair in pairs])
-    return found
+        tokenized.append([_fit(*pair, context) for pair in pairs])
+    return tokenized
 
 
 def _alone(text_model: TextModel, prompt: TextPrompt, continuation: str) -> Tokens:
@@ -100,6 +100,8 @@ def _alone(text_model: TextModel, prompt: TextPrompt, continuation: str) -> Toke
 
 
 class _Text(NamedTuple):
+    """A prompt and a continuation to tokenize together."""
+
     prompt: str
     continuation: str
     quoted: str
@@ -132,6 +134,7 @@ def _brings_start(text_model: TextModel, text: _Text) -> bool:
 
 
 def _pair(text_model: TextModel, before: Tokens, whole: Tokens) -> tuple[Tokens, Tokens]:
+    """Return the tokens of the prompt and of the continuation; ``whole`` has both together."""
     if len(before):
         return before, whole[len(before) :]
     start = text_model.start_token
@@ -198,6 +201,7 @@ class OptionScorer:
             yield from self._block(block)
 
     def _block(self, prompts: Sequence[TextPrompt]) -> Iterator[list[OptionScore]]:
+        """Yield the scores of each prompt's continuations; all prompts are run together."""
         options = tokenize_options(self._text_model, prompts, self._context)
         groups = [_trees(own, self._context) for own in options]
         losses = iter(self._run([tree for own in groups for tree, _ in own]))
@@ -212,6 +216,7 @@ class OptionScorer:
             ]
 
     def _run(self, trees: Sequence[Tree]) -> list[list[Losses]]:
+        """Return the losses of each tree's branches, by the first method that takes the tree."""
         pieces: dict[Way, list[tuple[int, Tree]]] = {}
         for number, tree in enumerate(trees):
             way = next((each for each in self.ways if each.takes(tree)), self._last)
@@ -238,6 +243,7 @@ class OptionScorer:
         return [Tree(tree.prefix, tuple(part)) for part in parts]
 
     def _run_way(self, way: Way, trees: Sequence[Tree]) -> list[list[Losses]]:
+        """Run trees in batches of similar width by one method."""
         found: list[list[Losses]] = [[] for _ in trees]
         for batch in plan_batches([tree.width for tree in trees], self.budget):
             losses = self._run_batch(way, [trees[place] for place in batch])
@@ -246,6 +252,7 @@ class OptionScorer:
         return found
 
     def _run_batch(self, way: Way, trees: Sequence[Tree]) -> list[list[Losses]]:
+        """Run a batch; if it does not fit into memory, lower the budget and run its halves."""
         try:
             return way.losses(trees)
         except DeviceFull as error:

@@ -115,6 +115,7 @@ class Accountant:
     def _tokenize(
         self, tokenizer: Tokenizer, texts: Sequence[str], special_tokens: bool
     ) -> list[TokenizedText]:
+        """Tokenize texts; count by the tokens' bytes if they give the text, else by offsets."""
         if self._table is None:
             return [self._by_offsets(tokenizer, text, special_tokens) for text in texts]
         with explained():
@@ -148,6 +149,7 @@ class Accountant:
         return TokenizedText(ids, whole_characters(text, raw, covered), covered)
 
     def _by_offsets(self, tokenizer: Tokenizer, text: str, special_tokens: bool) -> TokenizedText:
+        """Count by the offsets that the tokenizer reports for each token."""
         with explained():
             encoding = tokenizer.encode(text, add_special_tokens=special_tokens)
         ids = np.array(encoding.ids, dtype=np.int64)
@@ -156,12 +158,14 @@ class Accountant:
         if len(ids):
             chars[-1] = len(text)
         points = np.frombuffer(text.encode("utf-32-le"), dtype="<u4")
+        # Bytes of each code point in UTF-8.
         sizes = 1 + (points >= 0x80).astype(np.int64) + (points >= 0x800) + (points >= 0x10000)
         return TokenizedText(
             ids, chars, _cumulated(sizes)[chars], self._gives_back(text, encoding, special_tokens)
         )
 
     def _gives_back(self, text: str, encoding: Encoding, special_tokens: bool) -> bool:
+        """Return True if decoding the tokens gives the text, perhaps with a space in front."""
         own = encoding.ids
         if special_tokens:
             mask = encoding.special_tokens_mask
@@ -195,6 +199,7 @@ def token_bytes(tokenizer: Tokenizer) -> list[bytes] | None:
 
 
 def _kinds(part: object) -> set[str]:
+    """Return the types of all components in a part of the tokenizer's definition."""
     if isinstance(part, list):
         return set().union(*map(_kinds, part))
     if isinstance(part, dict):
@@ -240,7 +245,7 @@ def whole_characters(text: str, raw: bytes, positions: Counts) -> Counts:
     if len(raw) == len(text):
         return positions
     data = np.frombuffer(raw, dtype=np.uint8)
-    is_start = (data & 0xC0) != 0x80
+    is_start = (data & 0xC0) != 0x80  # no continuation byte of UTF-8
     started = np.concatenate([np.zeros(1, np.int32), np.cumsum(is_start, dtype=np.int32)])
     inside = np.append(~is_start, False)
     whole: Counts = (started[positions] - inside[positions]).astype(np.int64)

@@ -85,6 +85,7 @@ def read_blocks(
 
 
 def _tokenized(block: Block, text_model: TextModel, wanted: set[Tokenization]) -> Block:
+    """Tokenize a block's documents in each way that a protocol wants; texts that are equal once."""
     began = time.perf_counter()
     known: dict[tuple[str, bool, bool], TokenizedText] = {}
     for way in sorted(wanted, key=str):
@@ -97,13 +98,13 @@ def _tokenized(block: Block, text_model: TextModel, wanted: set[Tokenization]) -
             (text, *options): tokens._replace(classes=classes)
             for text, tokens, classes in zip(new, tokenized, classify_all(new), strict=True)
         }
-        of_way: list[TokenizedText | None] = []
+        tokens_of_documents: list[TokenizedText | None] = []
         for content in contents:
             if isinstance(content, str):
-                of_way.append(known[(content, *options)])
+                tokens_of_documents.append(known[(content, *options)])
             else:
-                of_way.append(text_model.tokenize_bytes(content))
-        block.tokens[way] = of_way
+                tokens_of_documents.append(text_model.tokenize_bytes(content))
+        block.tokens[way] = tokens_of_documents
     block.seconds = time.perf_counter() - began
     return block
 

@@ -36,6 +36,7 @@ Classes = npt.NDArray[np.uint8]
 _Losses = npt.NDArray[np.float64]
 _Truths = npt.NDArray[np.bool_]
 _Places = npt.NDArray[np.int64]
+_BMP = 0x10000  # number of code points up to U+FFFF
 
 # Kinds of code points, as bits. One code point has exactly one of them.
 _LOWER = 1  # a letter of the Latin script that is no capital, or an accent
@@ -90,11 +91,12 @@ def classify(text: str) -> Classes:
         return _Text(text, kinds, uses).classes()
     points = np.frombuffer(text.encode("utf-32-le"), dtype="<u4")
     sizes = 1 + (points >= 0x80).astype(np.int64) + (points >= 0x800) + (points >= 0x10000)
-    near = np.minimum(points, 0xFFFF)
-    kinds = _tables().kinds[near]
-    beyond = np.flatnonzero(points > 0xFFFF)
+    # The tables end at U+FFFF; the few code points beyond are looked up one by one.
+    low_points = np.minimum(points, _BMP - 1)
+    kinds = _tables().kinds[low_points]
+    beyond = np.flatnonzero(points >= _BMP)
     kinds[beyond] = [_kind(chr(point)) for point in points[beyond]]
-    return np.repeat(_Text(text, kinds, _tables().uses[near]).classes(), sizes)
+    return np.repeat(_Text(text, kinds, _tables().uses[low_points]).classes(), sizes)
 
 
 def classify_all(texts: Sequence[str]) -> list[Classes]:
@@ -113,6 +115,7 @@ def classify_all(texts: Sequence[str]) -> list[Classes]:
 
 
 def _classify_group(texts: Sequence[str]) -> list[Classes]:
+    """Classify texts that are joined by ``_BETWEEN``; return the classes of each."""
     classes = classify(_BETWEEN.join(texts))
     found = []
     begin = 0
@@ -356,14 +359,17 @@ class _Tables(NamedTuple):
 
 @cache
 def _tables() -> _Tables:
-    kinds = np.array([_kind(chr(point)) for point in range(0x10000)], dtype=np.uint8)
-    uses = np.zeros(0x10000, dtype=np.uint8)
+    """Return the kinds and uses of all code points up to U+FFFF; made once."""
+    kinds = np.array([_kind(chr(point)) for point in range(_BMP)], dtype=np.uint8)
+    uses = np.zeros(_BMP, dtype=np.uint8)
     for use, characters in _USES.items():
         uses[list(map(ord, characters))] |= use
-    return _Tables(kinds, uses, kinds[:256].tobytes(), uses[:256].tobytes())
+    ascii_size = 256  # ``bytes.translate`` takes a table for all bytes
+    return _Tables(kinds, uses, kinds[:ascii_size].tobytes(), uses[:ascii_size].tobytes())
 
 
 def _kind(character: str) -> int:
+    """Return the kind of a character, one of the bits from _LOWER to _MARK."""
     if character == "_":
         return _LINE
     if character.isspace() or character == "\ufeff":

@@ -12,6 +12,8 @@ from torch.nn import functional
 # Size of a tile of logits. From 512 to 2,048 rows and 1,024 to 8,192 columns, speeds hardly differ.
 _CPU_ROWS = 512
 _CPU_COLUMNS = 2048
+_CPU_TILES = 16  # size of the logits at one time if not tiled
+_FLOAT32_BYTES = 4
 _GPU_BYTES = 2**29  # maximum size of float32 logits at one time; enough rows for full speed
 _GPU_ROWS = 128  # the number of rows is a multiple of this, for fast matrix products
 
@@ -74,8 +76,8 @@ def linear_cross_entropy(
 def row_slice(device: torch.device, vocabulary: int) -> int:
     """Return the number of rows of logits to compute at one time."""
     if device.type == "cpu":
-        return max(1, _CPU_ROWS * 16 * _CPU_COLUMNS // vocabulary)
-    rows = _GPU_BYTES // (4 * vocabulary)
+        return max(1, _CPU_ROWS * _CPU_TILES * _CPU_COLUMNS // vocabulary)
+    rows = _GPU_BYTES // (_FLOAT32_BYTES * vocabulary)
     return max(1, rows - rows % _GPU_ROWS if rows > _GPU_ROWS else rows)
 
 
@@ -87,10 +89,11 @@ def at_least_float32(dtype: torch.dtype) -> torch.dtype:
 def _tiled(
     states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, targets: torch.Tensor
 ) -> torch.Tensor:
+    """Return ``linear_cross_entropy`` of some rows, a tile of the vocabulary at a time."""
     dtype = at_least_float32(states.dtype)
     total = torch.full(states.shape[:1], -torch.inf, dtype=dtype, device=states.device)
     ids = targets.view(len(targets), -1)
-    wanted = torch.zeros(ids.shape, dtype=dtype, device=states.device)
+    target_logits = torch.zeros(ids.shape, dtype=dtype, device=states.device)
     for first in range(0, len(weight), _CPU_COLUMNS):
         columns = slice(first, first + _CPU_COLUMNS)
         logits = functional.linear(
@@ -101,6 +104,6 @@ def _tiled(
         place = ids - first
         is_here = (place >= 0) & (place < logits.shape[1])
         found = logits.gather(-1, place.clamp(0, logits.shape[1] - 1))
-        wanted = torch.where(is_here, found, wanted)
+        target_logits = torch.where(is_here, found, target_logits)
         total = torch.logaddexp(total, logits.logsumexp(-1))
-    return (total[:, None] - wanted).view(targets.shape)
+    return (total[:, None] - target_logits).view(targets.shape)

@@ -31,6 +31,7 @@ from models.weights.loading import embedding_rows, is_memory_full
 from models.weights.products import quick_products
 
 _UNSPLIT_BYTES = 2**30  # maximum size of a batch's logits if the head cannot run separately
+_MOMENT_ARRAYS = 4  # factor of the memory of ``log_moments``: several arrays of float64
 _LARGE = 1e3  # factor to detect caps on logits, which are nearly linear for small logits
 T = TypeVar("T")
 
@@ -119,20 +120,22 @@ class Forward:
     def _losses(
         self, inputs: Sequence[Tokens], targets: Sequence[Tokens], alphabet: Tokens | None
     ) -> list[Losses]:
+        """Return the losses of rows that the model reads alike."""
         among = None if alphabet is None else self.send(alphabet)
-        states, wanted, ends = self._chosen(inputs, targets)
+        states, wanted, ends = self._scored_states(inputs, targets)
         return np.split(self.nats(states, wanted, among).double().cpu().numpy(), ends)
 
     @torch.inference_mode()
     def _with_moments(self, inputs: Sequence[Tokens], targets: Sequence[Tokens]) -> list[Scored]:
-        states, wanted, ends = self._chosen(inputs, targets)
+        """Return losses and moments of rows that the model reads alike."""
+        states, wanted, ends = self._scored_states(inputs, targets)
         nats = self.nats(states, wanted).double().cpu().numpy()
-        rows = row_slice(states.device, 4 * self.vocabulary)  # several arrays of float64
+        rows = row_slice(states.device, _MOMENT_ARRAYS * self.vocabulary)
         parts = [log_moments(self._logits(part)) for part in torch.split(states, rows)]
         moments = torch.cat(parts).cpu().numpy()
         return list(map(Scored, np.split(nats, ends), np.split(moments, ends)))
 
-    def _chosen(
+    def _scored_states(
         self, inputs: Sequence[Tokens], targets: Sequence[Tokens]
     ) -> tuple[torch.Tensor, torch.Tensor, Tokens]:
         """Run the body; return states before all targets, their ids, and where rows are split."""
@@ -221,6 +224,7 @@ class Forward:
         )
 
     def _logits(self, states: torch.Tensor) -> torch.Tensor:
+        """Return the logits of hidden states; states are logits if the head cannot run alone."""
         if self._head is None:
             return states
         with quick_products(self.model):
@@ -267,6 +271,7 @@ class Forward:
         return last_layer
 
     def _splits(self, ids: torch.Tensor, expected: torch.Tensor, tolerance: float) -> bool:
+        """Return True if the head, run on the body's output, gives the whole model's logits."""
         try:
             found = self._logits(self.hidden(ids)[0])
         except MODEL_FAILURES:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:  # torch takes seconds to import, and compressors do not need 
     from transformers import PreTrainedConfig, PreTrainedModel
 
 _MATRIX = {"cuda": 8192, "cpu": 512}  # rows of the square matrices of ``matmul_rate``
-_PRODUCTS = 7  # the first two warm up
+_PRODUCTS = 7
+_WARM_UP = 2  # first products, which are not timed
 _CPU_FACTS = Path("/proc/cpuinfo")
 _STATUS = Path("/proc/self/status")
 _CLEAR = Path("/proc/self/clear_refs")
@@ -70,20 +71,21 @@ def matmul_rate(device: torch.device, dtype: torch.dtype) -> float | None:
 
     size = _MATRIX.get(device.type, 512)
     wait: Any = torch.cuda.synchronize if device.type == "cuda" else (lambda: None)
-    took = []
+    seconds = []
     try:
-        dice = torch.Generator(device).manual_seed(0)  # the global one belongs to the caller
-        a, b = (torch.randn(size, size, device=device, generator=dice).to(dtype) for _ in range(2))
+        rng = torch.Generator(device).manual_seed(0)  # the global one belongs to the caller
+        a, b = (torch.randn(size, size, device=device, generator=rng).to(dtype) for _ in range(2))
         for _ in range(_PRODUCTS):
             wait()
             began = time.perf_counter()
             with torch.inference_mode(), quick_products(a):
                 torch.nn.functional.linear(a, b)
             wait()
-            took.append(time.perf_counter() - began)
+            seconds.append(time.perf_counter() - began)
     except RuntimeError:
         return None
-    return 2.0 * size**3 / statistics.median(took[2:])
+    # Each element of the product takes ``size`` multiplications and additions.
+    return 2.0 * size**3 / statistics.median(seconds[_WARM_UP:])
 
 
 def active_parameters(model: PreTrainedModel) -> int:

@@ -87,10 +87,11 @@ class DocumentRun(Run):
     """Scores each document separately; each window becomes a chunk."""
 
     def _rows(self, block: Block) -> list[Row]:
-        tokens_of_all = block.tokens[Tokenization.of(self.protocol)]
-        plans = [self._plan(tokens) for tokens in tokens_of_all]
+        """Score the windows of all documents of a block together; return a row for each window."""
+        tokens_of_documents = block.tokens[Tokenization.of(self.protocol)]
+        plans = [self._plan(tokens) for tokens in tokens_of_documents]
         jobs = []
-        for document, tokens, plan in zip(block.documents, tokens_of_all, plans, strict=True):
+        for document, tokens, plan in zip(block.documents, tokens_of_documents, plans, strict=True):
             if tokens is not None:
                 is_wanted = self.tally.wants(document)
                 jobs += [Job(tokens.ids, each, self.prefix, is_wanted=is_wanted) for each in plan]
@@ -201,6 +202,7 @@ class StreamRun(Run):
         return self._offset + len(self._ids)
 
     def _rows(self, block: Block) -> list[Row]:
+        """Append a block; score the complete windows, but keep back the rows of the last one."""
         rows = self._append(block)
         for window, own in self._score(self._take_windows()):
             # The rows of the last window stay behind, since finish() may change them.
@@ -253,6 +255,7 @@ class StreamRun(Run):
         return None
 
     def _score(self, windows: Sequence[Window]) -> Iterator[tuple[Window, list[Row]]]:
+        """Yield each window with its rows."""
         jobs = [Job(self._ids, window, self.prefix, self._offset) for window in windows]
         for window, scored in zip(windows, self._measure(jobs, self._of_media), strict=True):
             yield window, list(self._share(window, scored.nats))
@@ -271,14 +274,16 @@ class StreamRun(Run):
             yield member.row(float(own.sum()), len(own), (self._covered, window.end))
 
     def _forget(self) -> None:
+        """Drop the tokens and documents that no later window reads."""
         keep = max(self._offset, min(self._next.window.begin, self._covered - self.context))
         self._ids = self._ids[keep - self._offset :].copy()
         self._offset = keep
         # Keep the documents of all kept tokens, because later windows may score them again.
-        done = bisect_right(self._members, keep, key=lambda member: member.end)
-        del self._members[:done]
+        num_done = bisect_right(self._members, keep, key=lambda member: member.end)
+        del self._members[:num_done]
 
     def _last_rows(self) -> list[Row]:
+        """Score the last windows; return their rows, and rows for text that is not scored."""
         num_prefix = len(self.prefix)
         num_tokens = self._num_tokens
         windows = finish_stream(self.protocol, self.context, self._last, num_tokens, num_prefix)

@@ -17,10 +17,12 @@ from models.scoring.protocol import Prefix, ScoringProtocol
 
 
 def _named(family: str, usual: tuple[int, ...], *sizes: int) -> str:
+    """Return a protocol's name, with the sizes of windows in tokens unless they are usual."""
     return family if sizes == usual else "-".join([family, *map(str, sizes)])
 
 
 def _disjoint(context: int) -> ScoringProtocol:
+    """Return the protocol with disjoint windows of ``context`` tokens."""
     return ScoringProtocol(
         name=f"disjoint-{context}",
         description=f"Disjoint windows of {context} tokens including a start token (BOS, else "
@@ -32,6 +34,7 @@ def _disjoint(context: int) -> ScoringProtocol:
 
 
 def _sliding(context: int, stride: int) -> ScoringProtocol:
+    """Return the protocol with windows of ``context`` tokens that move on by ``stride``."""
     return ScoringProtocol(
         name=_named("sliding", (2048, 512), context, stride),
         description=f"Windows of {context} tokens moving on by {stride}; every token is scored "
@@ -44,6 +47,7 @@ def _sliding(context: int, stride: int) -> ScoringProtocol:
 
 
 def _stream(context: int, stride: int) -> ScoringProtocol:
+    """Return the protocol that joins the documents of a partition, with sliding windows."""
     return replace(
         _sliding(context, stride),
         name=_named("stream", (1900, 512), context, stride),
@@ -55,6 +59,7 @@ def _stream(context: int, stride: int) -> ScoringProtocol:
 
 
 def _uncheatable(context: int) -> ScoringProtocol:
+    """Return Uncheatable Eval's first protocol."""
     return ScoringProtocol(
         name=_named("uncheatable", (1024,), context),
         description=f"Uncheatable Eval's: disjoint chunks of {context} tokens, the tokenizer's own "
@@ -70,6 +75,7 @@ def _uncheatable(context: int) -> ScoringProtocol:
 
 
 def _uncheatable_bos(context: int) -> ScoringProtocol:
+    """Return Uncheatable Eval's protocol with ``add_bos``."""
     return replace(
         _uncheatable(context),
         name=_named("uncheatable-bos", (1024,), context),
@@ -80,10 +86,12 @@ def _uncheatable_bos(context: int) -> ScoringProtocol:
     )
 
 
+_LLM_COMPRESSIVE_BYTES = 2**23  # of its stream
 _STARTS: dict[Prefix, str] = {"bos": "BOS", "eos": "EOS", "newline": "the token of a line break"}
 
 
 def _uncheatable_start(start: Prefix, replaces: bool, chunk: int = 4000) -> ScoringProtocol:
+    """Return Uncheatable Eval's protocol with a start token before a chunk, or in it."""
     if replaces:
         way = "replace"
         context = chunk
@@ -120,6 +128,7 @@ UNCHEATABLE_STARTS = tuple(_UNCHEATABLE_STARTS)
 
 
 def _lm_eval(context: int | None, special_tokens: bool = True) -> ScoringProtocol:
+    """Return lm-evaluation-harness's protocol, with or without the tokenizer's special tokens."""
     name = "lm-eval" if special_tokens else "lm-eval-no-bos"
     quirk = (
         "Odd: where the tokenizer adds BOS by itself, BOS is also scored, given BOS."
@@ -139,6 +148,7 @@ def _lm_eval(context: int | None, special_tokens: bool = True) -> ScoringProtoco
 
 
 def _swce(context: int, stride: int) -> ScoringProtocol:
+    """Return OpenCompass' protocol, sliding window cross entropy."""
     return ScoringProtocol(
         name=_named("opencompass-swce", (1900, 512), context, stride),
         description="OpenCompass' sliding window cross entropy (and llm-compression's): documents "
@@ -158,6 +168,7 @@ def _swce(context: int, stride: int) -> ScoringProtocol:
 
 
 def _pieces(context: int) -> ScoringProtocol:
+    """Return llm-compressive's protocol without a stride."""
     return ScoringProtocol(
         name=_named("llm-compressive", (2048,), context),
         description="llm-compressive's: documents joined by spaces (which count as text) into a "
@@ -170,12 +181,13 @@ def _pieces(context: int) -> ScoringProtocol:
         prefix="bos",
         scores_first=False,
         joined_by=" ",
-        max_stream_bytes=2**23,
+        max_stream_bytes=_LLM_COMPRESSIVE_BYTES,
         parses_control=True,
     )
 
 
 def _sliding_pieces(context: int, stride: int, full_windows: int = 1) -> ScoringProtocol:
+    """Return llm-compressive's protocol with a stride; UsageError for a stride of 1."""
     name = "llm-compressive-sw"
     if stride == 1:
         raise UsageError(f"protocol {name} scores a stride less one; give a stride of 2 or more")
@@ -192,7 +204,7 @@ def _sliding_pieces(context: int, stride: int, full_windows: int = 1) -> Scoring
         prefix="none",
         scores_first=False,
         joined_by=" ",
-        max_stream_bytes=2**23,
+        max_stream_bytes=_LLM_COMPRESSIVE_BYTES,
         full_windows=full_windows,
         parses_control=True,
     )
@@ -286,8 +298,9 @@ _STRIDED = ("sliding", "stream", "opencompass-swce", "llm-compressive-sw")
 _FAMILY_OF = {
     name: "disjoint" for name in _TABLE if name in ("default", "own-context") or "disjoint" in name
 }
+_STRIDES = 4  # in a context, if no stride is given
 _BF16 = "-bf16"  # end of the names of variants with sums in bfloat16
-_VARIANT = re.compile(r"([a-z][a-z-]*[a-z])((?:-[1-9][0-9]{0,8}){0,3})")
+_VARIANT = re.compile(r"(?P<family>[a-z][a-z-]*[a-z])(?P<sizes>(?:-[1-9][0-9]{0,8}){0,3})")
 
 
 def list_protocols() -> list[ScoringProtocol]:
@@ -314,14 +327,15 @@ def get_protocol(
         context = known.context if context is None else context
         return _variant(_FAMILY_OF.get(name, name), context, stride)
     match = _VARIANT.fullmatch(name)
-    if match is None or match[1] not in _FAMILIES:
+    if match is None or match["family"] not in _FAMILIES:
         variants = [f"{each}-<context>{'-<stride>' * (each in _STRIDED)}" for each in _FAMILIES]
         raise UnknownName("protocol", name, [*_TABLE, *variants])
-    sizes = [int(size) for size in match[2].split("-")[1:]]
-    named: list[int | None] = [*sizes, *[None] * (3 - len(sizes))]
-    context = named[0] if context is None else context
-    stride = named[1] if stride is None else stride
-    return _variant(match[1], context, stride, named[2])
+    sizes = [int(size) for size in match["sizes"].split("-")[1:]]
+    missing = [None] * (3 - len(sizes))
+    named_context, named_stride, full_windows = [*sizes, *missing]
+    context = named_context if context is None else context
+    stride = named_stride if stride is None else stride
+    return _variant(match["family"], context, stride, full_windows)
 
 
 def _with_bf16_sums(protocol: ScoringProtocol) -> ScoringProtocol:
@@ -344,6 +358,7 @@ def _with_bf16_sums(protocol: ScoringProtocol) -> ScoringProtocol:
 def _variant(
     family: str, context: int | None, stride: int | None, full_windows: int | None = None
 ) -> ScoringProtocol:
+    """Return a protocol of a family with these sizes in tokens; raise UsageError if it has none."""
     if family == "disjoint" and stride is not None:
         family = "sliding"
     if family not in _FAMILIES:
@@ -356,7 +371,7 @@ def _variant(
         raise UsageError(f"a context of {context} tokens leaves nothing to predict; give 2 or more")
     if family not in _STRIDED:
         return _FAMILIES[family](context)
-    stride = max(1, context // 4) if stride is None else stride
+    stride = max(1, context // _STRIDES) if stride is None else stride
     if not 1 <= stride < context:
         raise UsageError(
             f"a stride of {stride} with a context of {context} tokens would leave tokens out or "

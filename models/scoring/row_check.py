@@ -36,8 +36,8 @@ _SHARES_OF_HALVES = (5e-2, 0.25)
 
 def is_rounding(error: float, size: float, leak: float, dtype: torch.dtype) -> bool:
     """Return True if an error (RMS) is small against the figures, and against that of a leak."""
-    of_size, of_leak = _SHARES if dtype.itemsize >= 4 else _SHARES_OF_HALVES
-    return error <= min(of_size * size, of_leak * leak)  # False for NaN
+    share_of_size, share_of_leak = _SHARES if dtype.itemsize >= 4 else _SHARES_OF_HALVES
+    return error <= min(share_of_size * size, share_of_leak * leak)  # False for NaN
 
 
 def rms(values: Losses) -> float:
@@ -67,12 +67,12 @@ def check_rows(name: str, engine: Engine, tokenizer: Tokenizer, dtype: str) -> N
             f"{name}: the weights leave no memory for a pass of {sum(map(len, windows))} tokens; "
             "choose a smaller TIDEMARK_DTYPE or another device"
         ) from error
-    places = product(("in a batch", "in another order"), range(len(windows)))
-    apart = [_difference(*pair) for pair in zip(alone * 2, together + reverse, strict=True)]
-    worst, (place, row) = max(zip(apart, places, strict=True), default=(0.0, ("", 0)))
+    kinds = product(("in a batch", "in another order"), range(len(windows)))
+    differences = [_difference(*pair) for pair in zip(alone * 2, together + reverse, strict=True)]
+    worst, (kind, row) = max(zip(differences, kinds, strict=True), default=(0.0, ("", 0)))
     if worst > tolerance_of(dtype):
         raise NotMeasurable(
-            f"{name}: a window of {len(windows[row])} tokens has another loss {place} than alone "
+            f"{name}: a window of {len(windows[row])} tokens has another loss {kind} than alone "
             f"(difference {worst:.2g} of the loss, tolerated for {dtype or 'a server'} "
             f"{tolerance_of(dtype):.0e}), so its rows are mixed; update the model's code or "
             "library, or use a model without this fault"
@@ -95,7 +95,7 @@ def check_lengths(
     if not len(text):
         return
     for length in lengths:
-        longer = length + max(2, length // 10)
+        longer = length + max(2, length // 10)  # by a tenth
         if 2 * longer > most:
             continue
         ids = np.resize(text, longer + 1)
@@ -106,6 +106,7 @@ def check_lengths(
 def _compare_pair(
     name: str, engine: Engine, ids: Tokens, pair: tuple[int, int], dtype: str
 ) -> None:
+    """Compare the losses of two rows alone and together; ``pair`` are their numbers of inputs."""
     rows = [ids[: size + 1] for size in pair]
     try:
         alone = [_losses(engine, [row])[0] for row in rows]

@@ -155,15 +155,16 @@ def tokens_table(cell: Cell, losses: Sequence[TokenLosses]) -> pa.Table:
 
 
 def _chunk_table(cell: Cell, chunk: TokenLosses) -> pa.Table:
+    """Return the token losses of one chunk of a cell as a table of schema TOKEN_LOSSES."""
     nats, moments = chunk.scored
     num = len(nats)
     month = cell.partition.month
     ends = chunk.tokens.bytes
-    own = slice(chunk.first, chunk.first + num)
+    span = slice(chunk.first, chunk.first + num)
     values = [
         cell.model, cell.revision, cell.partition.source, month.first_day if month else None,
-        chunk.document_id, cell.protocol, chunk.chunk_index, np.arange(own.start, own.stop),
-        chunk.tokens.ids[own], ends[own], ends[1:][own], nats,
+        chunk.document_id, cell.protocol, chunk.chunk_index, np.arange(span.start, span.stop),
+        chunk.tokens.ids[span], ends[span], ends[1:][span], nats,
         *([None, None] if moments is None else moments.T), None,
     ]  # fmt: skip
     arrays = []

@@ -32,10 +32,10 @@ def find_need_of_start(engine: Engine, text_model: TextModel, context: int | Non
     ids = tokens.ids[:context]
     if start is None or len(ids) < 2:
         return None
-    (begun,) = engine.losses([np.concatenate(([start], ids[:-1]))], [ids])
-    (bare,) = engine.losses([ids[:-1]], [ids[1:]])
-    with_start = float(np.mean(begun[1:]))
-    without = float(np.mean(bare))
+    (nats_with_start,) = engine.losses([np.concatenate(([start], ids[:-1]))], [ids])
+    (nats_without,) = engine.losses([ids[:-1]], [ids[1:]])
+    with_start = float(np.mean(nats_with_start[1:]))
+    without = float(np.mean(nats_without))
     if not without >= max(with_start + _LEAST_DIFFERENCE, with_start * _LEAST_RATIO):
         return None
     return (

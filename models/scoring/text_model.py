@@ -120,10 +120,10 @@ class TextModel:
             return self.chat_prefix()
         ids = {
             "none": (),
-            "start": _just(self.start_token),
-            "bos": _just(self.bos_token),
-            "eos": _just(self.eos_token),
-            "newline": _just(self.newline_token),
+            "start": _as_tuple(self.start_token),
+            "bos": _as_tuple(self.bos_token),
+            "eos": _as_tuple(self.eos_token),
+            "newline": _as_tuple(self.newline_token),
             "encoded-bos": self.encoded_bos,
         }[protocol.prefix]
         if not ids and protocol.needs_prefix:
@@ -143,7 +143,7 @@ class TextModel:
         )
 
 
-def _just(token: int | None) -> tuple[int, ...]:
+def _as_tuple(token: int | None) -> tuple[int, ...]:
     return () if token is None else (token,)
 
 
@@ -190,6 +190,7 @@ def _byte_tokens(vocabulary: dict[str, int]) -> Tokens | None:
 
 
 def _chat_prefix(tokenizer: PreTrainedTokenizerFast) -> tuple[int, ...]:
+    """Return the ids of the chat template filled with an empty question."""
     ids = _fill_template(tokenizer, "", tokenize=True)
     if not ids:
         raise NotMeasurable("the chat template makes nothing of an empty question")
@@ -222,6 +223,7 @@ def _chat_text(tokenizer: PreTrainedTokenizerFast, question: str) -> str:
 def _fill_template(
     tokenizer: PreTrainedTokenizerFast, content: str | list[dict[str, str]], tokenize: bool
 ) -> Any:
+    """Fill the chat template with a user's message; NotMeasurable if the template fails."""
     messages: list[Any] = [{"role": "user", "content": content}]
     try:
         return tokenizer.apply_chat_template(

@@ -24,29 +24,13 @@ from core.settings import Settings
 from models.catalogue import ModelEntry
 from models.scoring.blocks import read_blocks
 from models.scoring.control import is_word
-from models.scoring.engines import (
-    LoadedModel,
-    is_fast,
-    load_confined,
-    load_here,
-    load_parallel,
-)
+from models.scoring.engines import LoadedModel, is_fast, load_confined, load_here, load_parallel
 from models.scoring.lengths import find_switch, stated_lengths
-from models.scoring.machine import (
-    describe_device,
-    library_versions,
-    name_of_dtype,
-)
+from models.scoring.machine import describe_device, library_versions, name_of_dtype
 from models.scoring.passes import DocumentRun, Run, StreamRun
 from models.scoring.protocol import ScoringProtocol
 from models.scoring.row_check import check_lengths, check_rows
-from models.scoring.scorer import (
-    Engine,
-    ScorerFacts,
-    Scoring,
-    Tally,
-    TokenLosses,
-)
+from models.scoring.scorer import Engine, ScorerFacts, Scoring, Tally, TokenLosses
 from models.scoring.start_check import find_need_of_start
 from models.scoring.text_model import TextModel, control_texts_of, text_model_of
 from models.scoring.windows import Batches, check_prefix
@@ -167,10 +151,10 @@ class TokenScorer(Scoring):
             BatchTooLarge: a batch did not fit into memory; score again from the beginning.
         """
         batches = self._batches.fresh()
-        only = tallies[0].chosen if tallies[0].only_chosen else None
+        only_documents = tallies[0].chosen if tallies[0].only_chosen else None
         runs = [self._start(*each, batches) for each in zip(protocols, tallies, strict=True)]
         try:
-            for block in read_blocks(documents, self.text_model, protocols, only):
+            for block in read_blocks(documents, self.text_model, protocols, only_documents):
                 yield tuple(run.take(block) for run in runs)
                 batches.forget()
             yield tuple(run.finish() for run in runs)
@@ -200,6 +184,7 @@ class TokenScorer(Scoring):
         return tally.token_losses
 
     def _start(self, protocol: ScoringProtocol, tally: Tally, batches: Batches) -> Run:
+        """Return a new run of a protocol; raise NotMeasurable if the model cannot run it."""
         context = protocol.effective_context(self.context)
         prefix = self.text_model.prefix(protocol)
         check_prefix(protocol, context, len(prefix))
@@ -318,6 +303,7 @@ class CausalLM(TokenScorer):
     def _complete(
         cls, identity: CausalLMIdentity, settings: Settings, loaded: LoadedModel
     ) -> CausalLM:
+        """Return the scorer of a loaded model, with the facts of its cells."""
         files = identity.files
         versions = library_versions(*LIBRARIES)
         if files.replaced:
@@ -326,11 +312,11 @@ class CausalLM(TokenScorer):
         need = find_need_of_start(loaded.engine, identity.text_model, identity.context)
         if need is not None:
             versions["start"] = need
-        usual = _CPU_TOKENS if files.device.type == "cpu" else _GPU_TOKENS
+        default_tokens = _CPU_TOKENS if files.device.type == "cpu" else _GPU_TOKENS
         facts = ScorerFacts(
             device=describe_device(files.device),
             dtype=name_of_dtype(files.dtype),
-            batch_tokens=settings.batch_tokens or usual,
+            batch_tokens=settings.batch_tokens or default_tokens,
             versions=versions,
             tokenizer=identity.text_model.facts,
             active_parameters=loaded.num_active,

@@ -240,6 +240,8 @@ class Job(NamedTuple):
 
 
 class _Outcome(NamedTuple):
+    """The figures of a batch's windows, and the seconds of its pass."""
+
     scored: list[Scored]
     seconds: float
 
@@ -299,6 +301,7 @@ class Batches:
     def _run_batch(
         self, batch: Sequence[Job], alphabet: Tokens | None, with_moments: bool
     ) -> _Outcome:
+        """Return the outcome of a batch; an equal batch is run only once."""
         inputs = [job.inputs for job in batch]
         targets = [job.targets for job in batch]
         arrays = [*inputs, *targets]
@@ -315,6 +318,7 @@ class Batches:
         self, inputs: Sequence[Tokens], targets: Sequence[Tokens], alphabet: Tokens | None,
         with_moments: bool,
     ) -> list[Scored]:  # fmt: skip
+        """Run a batch; if it does not fit into memory, halve the budget and raise BatchTooLarge."""
         try:
             if not with_moments:
                 return list(map(Scored, self.engine.losses(inputs, targets, alphabet)))

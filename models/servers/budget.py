@@ -29,6 +29,7 @@ from core.storage.store import Store, path_part
 from models.catalogue import ModelEntry
 
 _ROUNDING = 1e-9  # dollars
+_PRICED_TOKENS = 1e6  # prices are for so many
 
 
 FOLDER = "answer-cache"
@@ -67,7 +68,7 @@ def cost_of(entry: ModelEntry, input_tokens: int, output_tokens: int) -> Cost:
     price_out = entry.dollars_per_million_output_tokens
     if price_in is None or price_out is None:
         return Cost(input_tokens, output_tokens, None)
-    dollars = (input_tokens * price_in + output_tokens * price_out) / 1e6
+    dollars = (input_tokens * price_in + output_tokens * price_out) / _PRICED_TOKENS
     return Cost(input_tokens, output_tokens, dollars)
 
 
@@ -103,27 +104,28 @@ class Budget:
                 "tokens instead (TIDEMARK_MAX_ANSWER_TOKENS)"
             )
 
-    def reserve(self, most: Cost) -> None:
+    def reserve(self, max_cost: Cost) -> None:
         """Reserve a request's maximum cost; if too little is left, wait for requests in progress.
 
         Raise BudgetReached if too little is left and no request is in progress.
         """
         with self._changed:
-            while not self._fits(most):
+            while not self._fits(max_cost):
                 if not self._in_flight:
-                    raise BudgetReached(f"a request may take {most}; {self}")
+                    raise BudgetReached(f"a request may take {max_cost}; {self}")
                 self._changed.wait()
-            self._in_flight.append(most)
+            self._in_flight.append(max_cost)
 
-    def settle(self, most: Cost, paid: Cost) -> None:
+    def settle(self, max_cost: Cost, paid: Cost) -> None:
         """Replace a reserved maximum cost by the actual cost."""
         with self._changed:
-            self._in_flight.remove(most)
+            self._in_flight.remove(max_cost)
             self.spent += paid
             self._changed.notify_all()
 
-    def _fits(self, most: Cost) -> bool:
-        total = sum(self._in_flight, self.spent + most)
+    def _fits(self, max_cost: Cost) -> bool:
+        """Return True if a request's maximum cost and those in progress keep to the limits."""
+        total = sum(self._in_flight, self.spent + max_cost)
         if self.max_tokens is not None and total.tokens > self.max_tokens:
             return False
         dollars = total.dollars or 0.0
@@ -294,6 +296,7 @@ class AnswerCache:
         return read_record(Received, self.store, path, "what tidemark writes for an answer", remedy)
 
     def _read_note(self, path: str) -> Paid | None:
+        """Return the cost in a request's file; None if the file was deleted meanwhile."""
         try:
             return Paid.model_validate(json.loads(self.store.read_bytes(path))["paid"])
         except StorageError:

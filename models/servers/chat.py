@@ -33,8 +33,8 @@ _CONNECT_TIMEOUT_S = 10.0
 _ANSWER_TIMEOUT_S = 300.0  # some models reason for minutes
 _MAX_BYTES = 4 * 2**20
 _BLOCK = 2**14
-_PASSING = {409, 425, 429}  # temporary errors; all statuses from 500 on are, too, but for 501
-_NO_WORD = {408, 504, 522, 524}  # statuses of timeouts, after which the model may have answered
+_TEMPORARY = {409, 425, 429}  # temporary errors; all statuses from 500 on are, too, but for 501
+_TIMEOUTS = {408, 504, 522, 524}  # statuses of timeouts, after which the model may have answered
 _NO_MONEY = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 _BUSY = {"rate_limit_exceeded", "rate_limit_error"}
 _TOO_LONG = {"context_length_exceeded", "string_above_max_length", "request_too_large"}
@@ -53,13 +53,14 @@ _ONLY_STREAMS = re.compile(
     rf"|{_STREAM}.{{0,30}}(?:input should be true|field required|not support false)",
     re.IGNORECASE,
 )
-_LINES = re.compile(rb"\s*(?:data|event|id|retry)?:")  # the first line of an event stream
-_LINES_TYPES = ("text/event-stream", "application/x-ndjson", "application/jsonl")
+_STREAM_LINE = re.compile(rb"\s*(?:data|event|id|retry)?:")  # the first line of an event stream
+_STREAM_TYPES = ("text/event-stream", "application/x-ndjson", "application/jsonl")
 _STREAMED = (
     "{address}: answers in a stream (text/event-stream) only, which tidemark does not read; give "
     "an address with whole answers, or put a proxy such as LiteLLM before it"
 )
 _KEPT = ("id", "model", "choices", "usage")  # stored fields of a response
+_MOST_CHARS = 300  # of an error's message
 _MOST_DEEP = 32  # maximum depth of JSON; responses have a depth of six
 _TEXTS = (None, "text", "output_text")  # types of message parts that contain text
 _MOST_TOKENS = 10**9  # maximum plausible number of tokens in a response
@@ -164,26 +165,26 @@ class ApiClient:
                 "followed: the key is for this address; set the entry's location to the API's own"
             )
         pause_s = read_retry_after(response.headers.get("Retry-After"))
-        raise self._refusal(response.status_code, answer, self._said(answer, data), pause_s)
+        raise self._refusal(response.status_code, answer, self._message_of(answer, data), pause_s)
 
     def _require_whole(self, kind: str, data: bytes, answer: Any) -> None:
         """Raise Streamed for a stream or a piece of one, and ModelLoadError for a web page."""
         first = answer or _parse(data.split(b"\n", 1)[0])
         is_piece = isinstance(first, dict) and first.get("object") == "chat.completion.chunk"
-        if kind.startswith(_LINES_TYPES) or _LINES.match(data) or is_piece:
+        if kind.startswith(_STREAM_TYPES) or _STREAM_LINE.match(data) or is_piece:
             raise Streamed(_STREAMED.format(address=self.address))
         if answer is None and (kind.startswith("text/html") or data.lstrip().startswith(b"<")):
             raise ModelLoadError(
                 f"{self.address}: answered with a web page; expected location of an API, "
-                f"such as https://…/v1, got {self._said(None, data)!r}"
+                f"such as https://…/v1, got {self._message_of(None, data)!r}"
             )
 
-    def _said(self, answer: Any, data: bytes) -> str:
-        """Return an error's message without the API key, at most 300 characters."""
+    def _message_of(self, answer: Any, data: bytes) -> str:
+        """Return an error's message without the API key, at most ``_MOST_CHARS`` long."""
         error = answer.get("error") if isinstance(answer, dict) else None
         message = error.get("message") if isinstance(error, dict) else None
         text = self._hide(data.decode(errors="replace")) if answer is None else str(answer)
-        return str(message or text)[:300]
+        return str(message or text)[:_MOST_CHARS]
 
     def _no_connection(self, error: requests.RequestException) -> Exception:
         """Return the exception for a failed connection: Lost if the request may have arrived."""
@@ -199,21 +200,23 @@ class ApiClient:
         return Lost(reason)
 
     def _completion(self, answer: Any, failure: str | None) -> JsonObject:
+        """Return a response with a message; raise Lost or the refusal that it states."""
         if not isinstance(answer, dict):
             raise Lost(failure or "the answer is not JSON, or cut")
         choice = first_choice(answer)
         if choice.finish == "error":
             raise Lost("the model failed while it wrote (finish_reason error)", answer)
         # A response whose message a content filter removed is complete, and was paid for.
-        has_some = bool(answer.get("choices")) or usage_of(answer) is not None
-        if not choice.is_empty or (has_some and not answer.get("error")):
+        is_complete = bool(answer.get("choices")) or usage_of(answer) is not None
+        if not choice.is_empty or (is_complete and not answer.get("error")):
             return answer
         status = _status_said(answer)
         if status is not None and status < 500:
-            raise self._refusal(status, answer, self._said(answer, b""), None)
+            raise self._refusal(status, answer, self._message_of(answer, b""), None)
         raise Lost(f"the answer has no message in it: {str(answer)[:200]}", answer)
 
-    def _refusal(self, status: int, answer: Any, said: str, pause_s: float | None) -> Exception:
+    def _refusal(self, status: int, answer: Any, message: str, pause_s: float | None) -> Exception:
+        """Return the exception for an error status; its class says if others would fail, too."""
         where = f"{self.address}: answered {status}"
         fields, codes = _error_of(answer)
         if codes & _NO_MONEY or status == 402:
@@ -221,25 +224,27 @@ class ApiClient:
                 f"{where}: the account has no money or quota left ({', '.join(sorted(codes))}); "
                 "top it up and run the same command again"
             )
-        if status not in _PASSING and _ONLY_STREAMS.search(said):
-            return ModelLoadError(f"{_STREAMED.format(address=self.address)} ({said!r})")
-        if status in _NO_WORD:
-            return Lost(f"answered {status}: {said!r}", pause_s=pause_s)
-        if status in _PASSING or (status >= 500 and status != 501):
-            return TryAgain(f"answered {status}: {said!r}", pause_s, is_busy=status == 429)
-        is_filtered = status == 451 or _is_filtered(fields, codes, said)
-        if is_filtered or codes & _TOO_LONG or status == 413 or "maximum context length" in said:
+        if status not in _TEMPORARY and _ONLY_STREAMS.search(message):
+            return ModelLoadError(f"{_STREAMED.format(address=self.address)} ({message!r})")
+        if status in _TIMEOUTS:
+            return Lost(f"answered {status}: {message!r}", pause_s=pause_s)
+        if status in _TEMPORARY or (status >= 500 and status != 501):
+            return TryAgain(f"answered {status}: {message!r}", pause_s, is_busy=status == 429)
+        is_filtered = status == 451 or _is_filtered(fields, codes, message)
+        if is_filtered or codes & _TOO_LONG or status == 413 or "maximum context length" in message:
             reason = "content_filter" if is_filtered else "too_long"
-            return Unanswerable(reason, f"{where}: {said!r}")
+            return Unanswerable(reason, f"{where}: {message!r}")
         if status == 401:  # some servers quote part of the API key, so omit the message
             return ModelLoadError(f"{where}: it refuses the key; {self._key_setting}")
         if status == 403:
             return Refused(f"{where}: it refuses the key, or this request; {self._key_setting}")
         if status == 404:
-            return ModelLoadError(f"{where}: {said!r}; expected location and served_name of an API")
+            return ModelLoadError(
+                f"{where}: {message!r}; expected location and served_name of an API"
+            )
         if status in (400, 422):
-            return self._bad_request(fields.get("param"), said, where)
-        return ModelError(f"{where}: {said!r}")
+            return self._bad_request(fields.get("param"), message, where)
+        return ModelError(f"{where}: {message!r}")
 
     def _bad_request(self, param: object, said: str, where: str) -> Exception:
         param = _unsupported(param, said)
@@ -250,6 +255,7 @@ class ApiClient:
 
 
 def _require_key(key: SecretStr | None, key_setting: str) -> None:
+    """Raise UsageError if an API key is too short, or cannot be sent in a header."""
     value = key.get_secret_value() if key else "x" * MIN_KEY_CHARS
     is_sendable = value.isascii() and value.isprintable() and " " not in value
     if len(value) < MIN_KEY_CHARS or not is_sendable:
@@ -298,6 +304,7 @@ def _mapped(value: Any, change: Callable[[str], str], most_deep: int = _MOST_DEE
 
 
 def _error_of(answer: Any) -> tuple[JsonObject, set[str]]:
+    """Return the fields of an error, and the codes that it states."""
     error = answer.get("error") if isinstance(answer, dict) else None
     fields = error if isinstance(error, dict) else {}
     return fields, {str(fields[name]) for name in ("code", "type") if fields.get(name)}
@@ -316,6 +323,7 @@ def _status_said(answer: JsonObject) -> int | None:
 
 
 def _is_filtered(error: JsonObject, codes: set[str], said: str) -> bool:
+    """Return True if an error states that a content filter refused the request."""
     metadata = error.get("metadata")
     is_flagged = isinstance(metadata, dict) and "reasons" in metadata  # OpenRouter's error format
     is_policy = any(code.startswith("content_policy") for code in codes)
@@ -323,6 +331,7 @@ def _is_filtered(error: JsonObject, codes: set[str], said: str) -> bool:
 
 
 def _unsupported(param: object, said: str) -> str | None:
+    """Return the optional parameter that an error names, or None."""
     if param in _OPTIONAL:
         return str(param)
     return next((name for name in _OPTIONAL if f"'{name}'" in said or f'"{name}"' in said), None)
@@ -343,12 +352,12 @@ def usage_of(answer: JsonObject) -> tuple[int, int] | None:
     usage = answer.get("usage")
     if not isinstance(usage, dict):
         return None
-    taken = usage.get("prompt_tokens")
-    made = usage.get("completion_tokens")
-    if type(taken) is not int or type(made) is not int:
+    num_in = usage.get("prompt_tokens")
+    num_out = usage.get("completion_tokens")
+    if type(num_in) is not int or type(num_out) is not int:
         return None
-    is_sane = min(taken, made) >= 0 and max(taken, made) <= _MOST_TOKENS
-    return (taken, made) if is_sane else None
+    is_sane = min(num_in, num_out) >= 0 and max(num_in, num_out) <= _MOST_TOKENS
+    return (num_in, num_out) if is_sane else None
 
 
 def first_choice(answer: JsonObject) -> Reply:

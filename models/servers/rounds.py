@@ -127,30 +127,27 @@ class Asker:
                 self._pause(TryAgain(str(failure), failure.pause_s), num_lost, ended)
 
     def _ask_once(
-        self,
-        body: JsonObject,
-        left_out: frozenset[str],
-        num_refused: int,
-        ended: threading.Event,
+        self, body: JsonObject, left_out: frozenset[str], num_refused: int, ended: threading.Event
     ) -> Received:
-        most = self._most(body)
+        """Send a request once within the budget; store and return the response."""
+        max_cost = self._max_cost(body)
         paid = Cost()
-        self._budget.reserve(most)
+        self._budget.reserve(max_cost)
         try:
             if ended.is_set():
                 raise Ended
             key = self._cache.key_of(body)
-            note = self._cache.note_sent(key, _paid(most, True))
+            note = self._cache.note_sent(key, _paid(max_cost, True))
             try:
                 answer = self._client.ask(_without(body, left_out), f"{key}-{num_refused}")
             except Lost as failure:
-                paid, is_estimated = self._paid(body, failure.answer, most)
+                paid, is_estimated = self._paid(body, failure.answer, max_cost)
                 self._cache.note_lost(note, key, _paid(paid, is_estimated), str(failure))
                 raise
             except Exception:
                 self._cache.forget_sent(note)
                 raise
-            paid, is_estimated = self._paid(body, answer, most)
+            paid, is_estimated = self._paid(body, answer, max_cost)
             received = Received(
                 asked=body,
                 left_out=sorted(left_out),
@@ -162,20 +159,21 @@ class Asker:
             )
             self._cache.keep(key, received)
         finally:
-            self._budget.settle(most, paid)
+            self._budget.settle(max_cost, paid)
         self._num_served += 1
         self._cache.forget_sent(note)
         return received
 
-    def _most(self, body: JsonObject) -> Cost:
+    def _max_cost(self, body: JsonObject) -> Cost:
         """Return a request's maximum cost; a token is assumed to have at least one byte."""
         output = max(body["max_tokens"], self._most_output)
         return cost_of(self._entry, _num_bytes(body) + self._template_tokens, output)
 
-    def _paid(self, body: JsonObject, answer: JsonObject, most: Cost) -> tuple[Cost, bool]:
+    def _paid(self, body: JsonObject, answer: JsonObject, max_cost: Cost) -> tuple[Cost, bool]:
+        """Return the cost of a response, and True if it is estimated: the server states none."""
         usage = usage_of(answer)
         if usage is None:
-            return most, True
+            return max_cost, True
         self._learn(body, usage)
         return cost_of(self._entry, *usage), False
 
@@ -188,6 +186,7 @@ class Asker:
             self._most_output = max(self._most_output, usage[1])
 
     def _leave_out(self, param: str, left_out: frozenset[str]) -> None:
+        """Leave out a parameter from now on; raise ModelError if it was left out already."""
         if param in left_out:
             raise ModelError(
                 f"{self._entry.name}: its API refuses {param}, which was not sent; its parameters "
@@ -229,15 +228,18 @@ def _paid(cost: Cost, is_estimated: bool) -> Paid:
 
 @dataclass
 class _Round:
+    """The outcomes of a round, and whether it has ended early."""
+
     ended: threading.Event = field(default_factory=threading.Event)
     failure: TidemarkError | None = None
     outcomes: dict[str, Outcome] = field(default_factory=dict)
-    num_in_a_row: int = 0
+    num_failed: int = 0  # in a row
 
     def take(self, key: str, outcome: Outcome) -> None:
+        """Keep an outcome; end the round after several failed requests in a row."""
         self.outcomes[key] = outcome
-        self.num_in_a_row = self.num_in_a_row + 1 if isinstance(outcome, GivenUp) else 0
-        if self.num_in_a_row >= _MAX_GIVEN_UP:
+        self.num_failed = self.num_failed + 1 if isinstance(outcome, GivenUp) else 0
+        if self.num_failed >= _MAX_GIVEN_UP:
             self.ended.set()
 
     def fail(self, failure: TidemarkError) -> None:
@@ -283,12 +285,13 @@ class ApiRounds:
     def _ask_some(
         self, bodies: Mapping[str, JsonObject], round_: _Round
     ) -> Iterator[tuple[str, Outcome]]:
+        """Yield the outcomes of one round: stored responses first, then new ones."""
         with ThreadPoolExecutor(self._num_at_once) as pool:
             try:
                 known = zip(bodies, pool.map(self.cache.find, bodies), strict=True)
-                kept = {key: found for key, found in known if found is not None}
-                missing = [key for key in bodies if key not in kept]
-                yield from kept.items()
+                stored = {key: found for key, found in known if found is not None}
+                missing = [key for key in bodies if key not in stored]
+                yield from stored.items()
                 if missing:
                     # Only one run at a time asks this model.
                     claim = f"answers of {self.cache.address} {self.cache.served_name}"
@@ -297,9 +300,9 @@ class ApiRounds:
                             yield from self._send(pool, [missing.pop(0)], bodies, round_)
                         yield from self._send(pool, missing, bodies, round_)
                 # If a model has never answered a request, the server or its settings are wrong.
-                asked = round_.outcomes.values()
-                is_hopeless = bool(asked) and all(isinstance(each, GivenUp) for each in asked)
-                if is_hopeless and not kept and not self.cache.has_any():
+                outcomes = round_.outcomes.values()
+                is_hopeless = bool(outcomes) and all(isinstance(each, GivenUp) for each in outcomes)
+                if is_hopeless and not stored and not self.cache.has_any():
                     round_.ended.set()
             except BaseException:  # requests in progress are finished; no others are sent
                 round_.ended.set()
@@ -312,6 +315,7 @@ class ApiRounds:
         bodies: Mapping[str, JsonObject],
         round_: _Round,
     ) -> Iterator[tuple[str, Outcome]]:
+        """Send requests in threads; yield the outcomes as they come."""
         futures = {pool.submit(self._ask, key, bodies[key], round_): key for key in keys}
         for future in as_completed(futures):
             future.result()
@@ -320,6 +324,7 @@ class ApiRounds:
                 yield key, round_.outcomes[key]
 
     def _ask(self, key: str, body: JsonObject, round_: _Round) -> None:
+        """Send one request and put the outcome into the round; unforeseen errors fail only it."""
         if round_.ended.is_set():
             return
         try:
@@ -342,16 +347,17 @@ class ApiRounds:
     def _explained(
         self, failure: TidemarkError | None, given_up: Sequence[str], keys: Iterable[str]
     ) -> TidemarkError:
+        """Return the run's failure as an error that says how many responses are stored."""
         wanted = set(keys)
         num_kept = sum(map(self.cache.has, wanted))
         where = self.cache.store.url(self.cache.folder)
-        kept = (
+        advice = (
             f"{num_kept} of {len(wanted)} questions are answered, and kept in {where}: run the "
             "same command again, and only the others are asked and paid"
         )
         if failure is None:
             reasons = f"{len(given_up)} questions have no answer, the first: {given_up[0]}"
-            return ModelError(f"{self.name}: its server failed: {reasons}; {kept}")
-        explained = type(failure)(f"{self.name}: {failure}; {kept}")
+            return ModelError(f"{self.name}: its server failed: {reasons}; {advice}")
+        explained = type(failure)(f"{self.name}: {failure}; {advice}")
         explained.__cause__ = failure
         return explained

@@ -57,6 +57,7 @@ from models.weights.hub import (
 
 _ETAG = re.compile(r"[\w.+-]+")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_UNIT = 1024  # bytes of a KiB, KiB of a MiB, …
 
 
 @dataclass(frozen=True)
@@ -152,6 +153,8 @@ def fetch_with_base(
 
 @dataclass(frozen=True)
 class _Blob:
+    """A file of a hub model, with its address and its place in the cache."""
+
     file: HubFile
     url: str
     size: int  # in bytes; 0 if the hub does not state the size
@@ -174,6 +177,7 @@ def _locate(file: HubFile, listing: Listing, settings: Settings) -> _Blob:
 
 
 def _download(blob: _Blob, location: str) -> None:
+    """Download a file to the cache, or the rest of it; verify it before it is renamed."""
     if _size_of(blob.part) > blob.size:
         blob.part.unlink()  # not a part of this file, or the file's size is unknown
     with blob.part.open("ab") as file:
@@ -196,6 +200,7 @@ def _download(blob: _Blob, location: str) -> None:
 
 
 def _difference(blob: _Blob) -> str | None:
+    """Return what of a downloaded file is not as the hub states: size or digest; None if all is."""
     if blob.size and _size_of(blob.part) != blob.size:
         return "size"
     # The ETag of a large file is its digest.
@@ -268,9 +273,10 @@ def _make_room(location: str, num_new_bytes: int, settings: Settings) -> None:
     models = list_cached()
     taken = sum(model.num_bytes for model in models)
     budget = settings.model_cache_bytes
+    # Bytes above the limit of the cache, and bytes that the cache or the disk lacks.
     over = taken + num_new_bytes - budget if budget is not None else 0
-    free = shutil.disk_usage(folder).free
-    lacking = max(over, num_new_bytes + settings.model_free_bytes - free)
+    free_bytes = shutil.disk_usage(folder).free
+    lacking = max(over, num_new_bytes + settings.model_free_bytes - free_bytes)
     if num_new_bytes <= 0 or lacking <= 0:
         return
     limit = f"TIDEMARK_MODEL_CACHE_BYTES is {budget}" if over == lacking else "the disk is full"
@@ -286,6 +292,7 @@ def _make_room(location: str, num_new_bytes: int, settings: Settings) -> None:
                 size = readable_size(evict(model.location))
                 _log.warning("%s: removed from the model cache, %s freed", model.location, size)
             return
+    # Not enough may be evicted: name the models whose eviction would be enough.
     names = []
     freed = 0
     for model in models:
@@ -370,7 +377,7 @@ def readable_size(num_bytes: int) -> str:
     """Return a size in readable units, such as 1.5 GiB."""
     size = float(num_bytes)
     units = ["B", "KiB", "MiB", "GiB"]
-    while size >= 1024 and len(units) > 1:
-        size /= 1024
+    while size >= _UNIT and len(units) > 1:
+        size /= _UNIT
         units.pop(0)
     return f"{size:.0f} {units[0]}" if units[0] == "B" else f"{size:.1f} {units[0]}"

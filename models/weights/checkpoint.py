@@ -41,11 +41,7 @@ from models.weights.files import (
 from models.weights.hub import is_hub_id
 from models.weights.products import suits_onednn
 from models.weights.tokenizer_choice import TOKENIZER_FILE, ChosenTokenizer, choose_tokenizer
-from models.weights.tokenizer_files import (
-    is_panic,
-    refuse_costly_tokenizer,
-    refuse_fatal_tokenizer,
-)
+from models.weights.tokenizer_files import is_panic, refuse_costly_tokenizer, refuse_fatal_tokenizer
 
 # Hide the warnings of transformers, because our own errors report all relevant problems.
 transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
@@ -126,21 +122,21 @@ def open_checkpoint(
     """
     choose_device(settings)  # raises errors before any download
     # An adapter's revision has three parts: a digest, its own revision and its base model's.
-    own = revision
-    base = None
+    own_revision = revision
+    base_revision = None
     is_whole = revision is not None and revision.count("+") == 2
     if revision is not None and is_whole:
-        _, own, base = revision.split("+")
-    folder, found = open_folder(location, own, settings, is_trusted)
+        _, own_revision, base_revision = revision.split("+")
+    folder, found_revision = open_folder(location, own_revision, settings, is_trusted)
     if (folder / ADAPTER_CONFIG).is_file():
         part = adapter_part(location)
         files: CheckpointFiles = part.open_adapter(
-            folder, (location, found), base, settings, is_trusted
+            folder, (location, found_revision), base_revision, settings, is_trusted
         )
         if (is_whole or is_trusted) and files.revision != revision:
             raise ModelLoadError(f"{location}: has revision {files.revision}, expected {revision}")
         return files
-    return open_model(folder, (location, found), folder, settings, is_trusted)
+    return open_model(folder, (location, found_revision), folder, settings, is_trusted)
 
 
 def open_folder(
@@ -298,6 +294,7 @@ def _explained(location: str) -> Iterator[None]:
 
 
 def _read_tokenizer(folder: Path) -> Any:
+    """Load a tokenizer by transformers; from tokenizer.json if its class is code in the folder."""
     try:
         return AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     except ValueError:  # also raised for code that is not run

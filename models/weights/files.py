@@ -50,6 +50,9 @@ WEIGHT_FILES = ("model*.safetensors", "model*.safetensors.index.json")
 # The largest known file is a tokenizer of 35 MB.
 _TEXT_FILES = ("*config.json", *TOKENIZER_FILES, "*.index.json")
 _MOST_TEXT_BYTES = 2**28
+_LARGE_BYTES = 2**30  # from this size on, other files are examined
+_BLOCK_BYTES = 512  # of ``st_blocks``
+_SPARSE = 10  # a file whose bytes on disk are a tenth of its size, or fewer, has holes
 ADAPTER_FILES = (ADAPTER_CONFIG, ADAPTER_WEIGHTS)
 PICKLED_ADAPTER = "adapter_model.bin"
 _SMALL_FILES = (
@@ -119,6 +122,7 @@ def choose_files(names: Iterable[str], location: str, is_trusted: bool) -> list[
 
 
 def _choose_set(names: list[str], whole: str, part: re.Pattern[str]) -> list[str]:
+    """Return the file of whole weights if there is one, else the parts."""
     return [whole] if whole in names else [name for name in names if part.fullmatch(name)]
 
 
@@ -180,11 +184,12 @@ def refuse_endless(path: Path, folder: Path) -> None:
         raise ModelLoadError(f"{folder}: {path.name} is not a regular file")
     found = path.stat()
     is_text = any(fnmatch.fnmatch(path.name, each) for each in _TEXT_FILES)
-    if found.st_size < (_MOST_TEXT_BYTES if is_text else 2**30):
+    if found.st_size < (_MOST_TEXT_BYTES if is_text else _LARGE_BYTES):
         return
     if path.suffix == ".safetensors":
         _shapes(path, str(folder))  # the header states where the file ends
-    if is_text or 0 < found.st_blocks * 512 < found.st_size / 10:
+    num_on_disk = found.st_blocks * _BLOCK_BYTES
+    if is_text or 0 < num_on_disk < found.st_size / _SPARSE:
         raise ModelLoadError(
             f"{folder}: {path.name} has {found.st_size:,} bytes, which no model needs or which are "
             "holes of a sparse file; get the file again"
@@ -260,6 +265,7 @@ def weight_paths(folder: Path, location: str, is_trusted: bool) -> list[Path]:
 
 
 def _parts(index: Path, location: str) -> list[Path]:
+    """Return the files that an index of weights names; raise ModelLoadError if one is missing."""
     try:
         parts = sorted(set(json.loads(index.read_bytes())["weight_map"].values()))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

@@ -159,6 +159,7 @@ def check_access(entries: Iterable[ModelEntry], settings: Settings) -> dict[str,
 
 
 def _problem(entry: ModelEntry, settings: Settings) -> str | None:
+    """Return why the hub does not provide a model, or an adapter's base model; None if it does."""
     try:
         base = _require_access(entry.location, entry.revision, settings, entry.is_trusted)
         if base is not None:

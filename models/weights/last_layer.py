@@ -56,19 +56,20 @@ class LastLayer:
         finally:
             self._now.chosen = None
 
-    def _run(self, forward: Callable[..., Any], *given: Any, **named: Any) -> Any:
+    def _run(self, forward: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """Run a part at the chosen positions, if its input has the states of all positions."""
         chosen = getattr(self._now, "chosen", None)
-        if chosen is None or len(given) != 1 or named:
-            return forward(*given, **named)
+        if chosen is None or len(arguments) != 1 or options:
+            return forward(*arguments, **options)
         places, num_positions = chosen
-        states = given[0]
+        states = arguments[0]
         shape = states.shape[:-1]
         if states.dim() != 3 or shape.numel() != num_positions:
             return forward(states)
-        few = forward(states.flatten(0, 1)[places][None]).squeeze(0)
-        every = few.new_zeros(num_positions, few.shape[-1])
-        every[places] = few
-        return every.unflatten(0, shape)
+        chosen_outputs = forward(states.flatten(0, 1)[places][None]).squeeze(0)
+        outputs = chosen_outputs.new_zeros(num_positions, chosen_outputs.shape[-1])
+        outputs[places] = chosen_outputs
+        return outputs.unflatten(0, shape)
 
 
 def pointwise_parts(body: nn.Module) -> list[nn.Module]:

@@ -36,6 +36,7 @@ from models.weights.files import (
 # Maximum number of elements in computed tables (positions, masks), which are not in the weights.
 _NUM_COMPUTED = 2**28
 _MOST_EXPERTS = 2**16
+_MOST_TIMES = 2  # a configuration may describe so many times the elements of the weights
 _FORMER_NAMES = ("past_key_values", "cache_params")  # of ``cache`` before transformers 5.24
 _MOST_PER_BYTE = 8  # maximum number of elements per byte of quantised weights: one bit each
 _HOST_FULL = "DefaultCPUAllocator: can't allocate memory"  # torch's message if host memory is full
@@ -189,7 +190,8 @@ def require_plausible(
     if weights.num_tensors is None or weights.num_elements is None:
         return  # the makers of pickles are trusted
     _require_counts(config, weights.num_tensors, location)
-    most = weights.num_bytes * _MOST_PER_BYTE if is_quantised else 2 * weights.num_elements
+    num_elements = weights.num_elements
+    most = weights.num_bytes * _MOST_PER_BYTE if is_quantised else _MOST_TIMES * num_elements
     stated = _count_elements(config, location)
     if stated > most + _NUM_COMPUTED:
         raise ModelLoadError(
@@ -302,10 +304,10 @@ def _spread(model: PreTrainedModel) -> PreTrainedModel:
     from accelerate import dispatch_model, infer_auto_device_map
     from accelerate.utils import get_balanced_memory
 
-    whole = list(model._no_split_modules or [])
-    memory = get_balanced_memory(model, no_split_module_classes=whole)
+    unsplit = list(model._no_split_modules or [])
+    memory = get_balanced_memory(model, no_split_module_classes=unsplit)
     spread: PreTrainedModel = dispatch_model(
         model,
-        device_map=infer_auto_device_map(model, max_memory=memory, no_split_module_classes=whole),
+        device_map=infer_auto_device_map(model, max_memory=memory, no_split_module_classes=unsplit),
     )
     return spread

@@ -45,6 +45,7 @@ def first_facts(
 
 
 def _absolute(location: str) -> str:
+    """Return a location with an absolute path; raise UsageError for a path that does not exist."""
     if location.startswith(("http://", "https://")):
         return location
     path = Path(location).expanduser()

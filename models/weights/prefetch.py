@@ -34,6 +34,7 @@ def prefetch(entry: ModelEntry, settings: Settings) -> threading.Thread | None:
 
 
 def _prepare(entry: ModelEntry, settings: Settings) -> None:
+    """Fetch a model's files, and read them into the page cache; errors are only logged."""
     try:
         for folder in _folders(entry, settings):
             read_ahead(folder)
@@ -42,6 +43,7 @@ def _prepare(entry: ModelEntry, settings: Settings) -> None:
 
 
 def _folders(entry: ModelEntry, settings: Settings) -> list[Path]:
+    """Return the folders of a model's files, and of an adapter's base; fetch what is missing."""
     if not is_on_hub(entry):
         return [Path(entry.location).expanduser()]
     cached = find_cached(entry.location, entry.revision, entry.is_trusted)

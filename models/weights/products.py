@@ -1,9 +1,9 @@
 """Matrix products in float32 on a CPU: by oneDNN or by MKL, whichever is quicker on the processor.
 
-MKL uses AVX-512 only on Intel's processors. On AMD's with AVX-512, oneDNN is twice as fast (one
-core of an EPYC: 95 and 210 GFLOP/s); on AMD's without it, MKL takes 0.8 of oneDNN's time. With
-AVX2, oneDNN needs 1.5 times MKL's time for GPT-2's weights of 768 x 3072, and at most 1.2 times
-for the others. So both are measured with each shape of a model, once on a machine
+MKL uses AVX-512 only on Intel's processors. On AMD's processors with AVX-512, oneDNN is twice as
+fast (one core of an EPYC: 95 and 210 GFLOP/s). On AMD's without AVX-512, MKL takes 0.8 of oneDNN's
+time. With AVX2, oneDNN needs 1.5 times MKL's time for GPT-2's weights of 768 x 3072, and at most
+1.2 times for the others. So both are measured with each shape of a model, once on a machine
 (docs/adr/0054-products.md). oneDNN is taken if MKL is not clearly quicker.
 """
 
@@ -200,9 +200,9 @@ def _measure(shapes: Sequence[ProductShape]) -> dict[ProductShape, dict[str, flo
     for number in range(1 + _ROUNDS):
         for shape, by_library in products.items():
             for library, product in by_library.items():
-                took = _seconds(product)
+                seconds = _seconds(product)
                 if number > 0:  # the first round warms up
-                    times[shape, library].append(took)
+                    times[shape, library].append(seconds)
     medians = {}
     for shape in shapes:
         medians[shape] = {library: median(times[shape, library]) for library in (ONEDNN, MKL)}
@@ -211,9 +211,9 @@ def _measure(shapes: Sequence[ProductShape]) -> dict[ProductShape, dict[str, flo
 
 def _products_of(shape: ProductShape) -> dict[str, Callable[[], object]]:
     """Return functions that compute one product of a shape, by library."""
-    dice = torch.Generator().manual_seed(0)  # the global one belongs to the caller
-    states = torch.randn(_ROWS, shape.inputs, generator=dice)
-    weight = torch.randn(shape.outputs, shape.inputs, generator=dice)
+    generator = torch.Generator().manual_seed(0)  # the global one belongs to the caller
+    states = torch.randn(_ROWS, shape.inputs, generator=generator)
+    weight = torch.randn(shape.outputs, shape.inputs, generator=generator)
     bias = torch.zeros(shape.outputs)
     if shape.is_turned:
         weight = weight.t().contiguous().t()
@@ -257,6 +257,7 @@ class _Products(TorchFunctionMode):
 
 
 def _are_suited(states: Any, weight: Any, bias: Any) -> bool:
+    """Return True if oneDNN can multiply these; kinds, sizes and the number of rows decide."""
     tensors = (states, weight) if bias is None else (states, weight, bias)
     return (
         all(type(each) in (torch.Tensor, Parameter) for each in tensors)

@@ -121,10 +121,7 @@ def _read_pieces(folder: Path) -> SentencePieceProcessor | None:
 
 
 def _choose_by_pieces(
-    tokenizer: PreTrainedTokenizerFast,
-    pieces: SentencePieceProcessor,
-    folder: Path,
-    location: str,
+    tokenizer: PreTrainedTokenizerFast, pieces: SentencePieceProcessor, folder: Path, location: str
 ) -> ChosenTokenizer:
     """Return the given tokenizer, or one without the rules of its class, if its pieces agree."""
     if _other_pieces(tokenizer, pieces) is None:
@@ -200,6 +197,7 @@ def _agree(tokenizer: PreTrainedTokenizerFast, other: Tokenizer, texts: Sequence
 
 
 def _ids(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
+    """Return the token ids of each text, without special tokens, cuts or padding."""
     tokenizer.no_truncation()
     tokenizer.no_padding()
     encodings = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)

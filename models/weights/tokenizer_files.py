@@ -14,7 +14,7 @@ from core.json import JsonObject
 _HAS_PREFIX = re.compile(rb'"continuing_subword_prefix"\s*:\s*"[^"]')
 _REWRITING = ("normalizer", "pre_tokenizer", "post_processor", "decoder")  # parts of the file
 _STEPS = ("normalizers", "pretokenizers", "processors", "decoders")  # keys of a sequence's steps
-_MAX_GROWTH = 64  # 8 of them are counted for byte-level BPE
+_MAX_GROWTH = 64  # times as many characters; byte-level BPE alone counts for 8
 _MAX_LENGTH = 1000  # the time for a word grows with the square or cube of this length
 
 
@@ -91,6 +91,7 @@ def refuse_fatal_tokenizer(folder: Path, location: str) -> None:
         model = json.loads(content)["model"]
         prefix = model["continuing_subword_prefix"]
         merges = model.get("merges", [])
+        # The second half of each merge, which is a list or a text with a space.
         seconds = [(merge.split(" ") if isinstance(merge, str) else merge)[1] for merge in merges]
         is_well = model.get("type") == "WordPiece" or all(s.startswith(prefix) for s in seconds)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
