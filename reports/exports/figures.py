@@ -31,7 +31,7 @@ Column `simulated` is true for rows of these sources, and for rows over all sour
 
 """
 _COLUMN = "simulated"
-_OF_MARK = "true if the row is of text that a program has made up, or of such text too"
+_ABOUT_COLUMN = "true if the row is of text that a program has made up, or of such text too"
 _PUBLISHED = "published_"  # names of views of figures that others have published begin so
 _OF_FORMAT = {
     "csv": 'CSV is UTF-8 with a line of names: an empty field is NULL, `""` an empty text.',
@@ -84,6 +84,7 @@ def exported_views() -> dict[str, ViewDescription]:
 
 
 def _simulated_sources(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Return the sources of simulated text in a snapshot."""
     try:
         found = connection.execute("select source from simulated_sources order by source")
     except duckdb.Error as error:
@@ -109,6 +110,7 @@ def _export(
     path: Path,
     simulated: Sequence[str],
 ) -> dict[str, object]:
+    """Write one view to a file; return the view's entry in the manifest."""
     try:
         view = connection.table(qualify(name))
     except duckdb.Error as error:
@@ -126,13 +128,15 @@ def _export(
             file.writelines(csv_parts(reader.schema, counter))
     else:
         write_parquet(reader.schema, counter, path)
-    facts = description.columns
+    documented = description.columns
     described = [
-        {"name": column, "type": types[column], "unit": facts[column].get("unit")}
-        | {"description": facts[column]["description"]}
+        {"name": column, "type": types[column], "unit": documented[column].get("unit")}
+        | {"description": documented[column]["description"]}
         for column in names
     ]
-    described.append({"name": _COLUMN, "type": "BOOLEAN", "unit": None, "description": _OF_MARK})
+    described.append(
+        {"name": _COLUMN, "type": "BOOLEAN", "unit": None, "description": _ABOUT_COLUMN}
+    )
     return {
         "name": name,
         "file": path.name,
@@ -144,6 +148,8 @@ def _export(
 
 
 class _Counter:
+    """Passes record batches on and counts their rows."""
+
     def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
         self._batches = batches
         self.num_rows = 0

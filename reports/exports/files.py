@@ -118,6 +118,7 @@ def _noting_large(batches: Iterable[pa.RecordBatch], wide: set[str]) -> Iterator
 
 
 def _write(schema: pa.Schema, batches: Iterable[pa.RecordBatch], path: Path) -> None:
+    """Write batches to a Parquet file, with row groups as large as DuckDB's."""
     import pyarrow.parquet as pq
 
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
@@ -176,6 +177,7 @@ def write_manifest(folder: Path, kind: str, facts: Mapping[str, object]) -> None
 
 
 def _require_export(folder: Path, kind: str) -> None:
+    """Raise UsageError if a folder exists and has other files than an earlier export."""
     if not folder.exists() and not folder.is_symlink():
         return
     if folder.is_dir():

@@ -11,14 +11,14 @@ from reports.site.figure import Row
 from reports.site.findings import MAX_Q, listed, span
 
 # Probabilities are skewed, so Student's t finds a preferred place too often: at 0.05, in 9 % of
-# worlds without one, with 30 answers of four models.
+# simulated data sets without one, with 30 answers of four models each.
 _MAX_Q_PLACES = 0.01
 
 
-def _sure(rows: Sequence[Row], p_value: str, most: float = MAX_Q) -> list[Row]:
+def _significant(rows: Sequence[Row], p_value: str, max_q: float = MAX_Q) -> list[Row]:
     """Return the rows with an effect, by Bonferroni's correction over those that were tested."""
     tested = [row for row in rows if row[p_value] is not None]
-    return [row for row in tested if row[p_value] * len(tested) <= most]
+    return [row for row in tested if row[p_value] * len(tested) <= max_q]
 
 
 def _with_answers(rows: Sequence[Row]) -> list[Row]:
@@ -43,7 +43,7 @@ def forecast_finding(rows: Sequence[Row], num_tests: int) -> str:
 
 def board_of_forecasts_finding(rows: Sequence[Row]) -> str:
     """Return how many models are better than guessing on questions from after their cutoff."""
-    better = {row["model"] for row in _sure(rows, "p_value")}
+    better = {row["model"] for row in _significant(rows, "p_value")}
     models = {row["model"] for row in _with_answers(rows) if row["p_value"] is not None}
     if not models:
         return "No model has answered a question from after its cutoff yet"
@@ -53,7 +53,7 @@ def board_of_forecasts_finding(rows: Sequence[Row]) -> str:
 
 
 def adjusted_finding(rows: Sequence[Row]) -> str:
-    """Return of how many models the adjusted share is above guessing, by its interval."""
+    """Return of how many models the adjusted share's interval is above guessing."""
     least = min(row["min_days_before_close"] for row in rows)
     found = [row for row in rows if row["min_days_before_close"] == least]
     above = {r["model"] for r in found if r["adjusted_accuracy_low"] > r["expected_accuracy"]}
@@ -67,14 +67,17 @@ def adjusted_finding(rows: Sequence[Row]) -> str:
 
 
 def quarters_finding(rows: Sequence[Row]) -> str:
-    """Return how well a quarter tells a share; single quarters are not tested."""
+    """Return how precisely a quarter's questions measure a share; quarters are not tested."""
+    # Half the width of an interval, in percentage points.
     half = min(50 * (row["high"] - row["low"]) for row in rows)
     return f"A quarter's questions tell the share of right answers to ±{half:.0f} points at best"
 
 
 def bias_finding(rows: Sequence[Row]) -> str:
     """Return which models answer recent questions worse, by the test."""
-    worse = [r["model"] for r in _sure(rows, "p_adjusted") if r["tested_class"] == "Nostalgia"]
+    worse = [
+        r["model"] for r in _significant(rows, "p_adjusted") if r["tested_class"] == "Nostalgia"
+    ]
     if worse:
         return f"Recent questions are answered worse by {listed(dict.fromkeys(worse))}"
     if all(row["p_adjusted"] is None for row in rows):
@@ -86,7 +89,7 @@ def positions_finding(rows: Sequence[Row]) -> str:
     """Return how many models prefer a place where each option is equally often in each place."""
     rotated = [row for row in rows if row["rotated"] == "yes"]
     tested = {row["model"] for row in rotated if row["p_value"] is not None}
-    partial = {row["model"] for row in _sure(rotated, "p_value", _MAX_Q_PLACES)}
+    partial = {row["model"] for row in _significant(rotated, "p_value", _MAX_Q_PLACES)}
     if not tested:
         return "Whether models prefer a place is not tested: it needs 30 answers to rotated options"
     if not partial:
@@ -107,9 +110,9 @@ def crowd_finding(rows: Sequence[Row]) -> str:
 
 
 def puzzle_finding(rows: Sequence[Row], num_models: int, *, has_gap: bool = False) -> str:
-    """Return whether a model solves puzzles on inputs that it did not write, however asked.
+    """Return whether a model solves puzzles on inputs that others wrote, in every way of asking.
 
-    Bonferroni's correction is over the models with a score. ``has_gap``: it is worse on these
+    Bonferroni's correction is over the models with a score. ``has_gap``: the model is worse on such
     inputs than on its own, by ``with_gap``.
     """
     whole = [row for row in rows if row["level"] == "all" and row["p_value"] is not None]
@@ -123,20 +126,20 @@ def puzzle_finding(rows: Sequence[Row], num_models: int, *, has_gap: bool = Fals
 
 def valley_finding(rows: Sequence[Row]) -> str:
     """Return how many models have a gap between their own inputs and others."""
-    told = [row for row in rows if row["status"] in ("found", "none")]
-    if not told:
+    complete = [row for row in rows if row["status"] in ("found", "none")]
+    if not complete:
         return "No level has enough answers yet"
-    found = with_gap(rows)
-    if not found:
+    with_gaps = with_gap(rows)
+    if not with_gaps:
         return "No model is worse on other inputs than on its own, by more than chance"
-    return f"{len(found)} of {len(told)} models are worse on other inputs than on their own"
+    return f"{len(with_gaps)} of {len(complete)} models are worse on other inputs than on their own"
 
 
 def with_gap(rows: Sequence[Row]) -> list[Row]:
     """Return the rows of models and ways of asking with a gap, by Bonferroni's correction."""
-    told = [row for row in rows if row["status"] in ("found", "none")]
-    tested = [row for row in told if row["joint_p_value"] is not None]
-    return [row for row in tested if row["joint_p_value"] * len(told) <= MAX_Q]
+    complete = [row for row in rows if row["status"] in ("found", "none")]
+    tested = [row for row in complete if row["joint_p_value"] is not None]
+    return [row for row in tested if row["joint_p_value"] * len(complete) <= MAX_Q]
 
 
 def levels_finding(rows: Sequence[Row], levels_of: Sequence[Row]) -> str:

@@ -95,6 +95,8 @@ def _cells(rows: pl.DataFrame, columns: Sequence[Column], names: Sequence[str]) 
 
 
 def _row_cells(row: Row, columns: Sequence[Column]) -> Iterator[tuple[str, list[str]]]:
+    """Yield each column with text, interval, value and reason of a row's cell."""
+    # A part may lack columns of the board; they count as NULL.
     complete = dict(row)
     for column in columns:
         for end in (column.name, column.low, column.high):

@@ -37,7 +37,7 @@ ROOT = "report"
 INDEX = f"{ROOT}/index.html"
 SMALL_DATABASE = f"{ROOT}/site.duckdb"  # `tidemark report --with-sql` writes it
 NUM_WRITERS = 8
-MAX_FOOT = 130  # letters below a picture
+MAX_FOOT = 130  # characters below a picture
 # The five entries of the menu; the other entries are listed at the end of each page.
 MENU = ("index.html", "compare.html", "forecasts.html", "puzzles.html", "data.html")
 MEMORY = "1GB"  # DuckDB writes larger intermediate results to disk
@@ -191,22 +191,23 @@ def _now() -> dt.datetime:
 
 
 def _site_files(site: Site) -> Iterator[tuple[str, bytes]]:
+    """Yield all files of the site; charts are drawn while the pages are made."""
     with charts.Drawer() as drawer:
-        made: list[Page] = []
-        drawn_first: list[Page] = []
+        all_pages: list[Page] = []
+        pages_as_drawn: list[Page] = []
         for module in reversed(page_modules()):  # the last ones have most charts to draw
             pages_of_module = list(module.make_pages(site))
-            made = pages_of_module + made
-            drawn_first += pages_of_module
+            all_pages = pages_of_module + all_pages
+            pages_as_drawn += pages_of_module
             _draw(site, pages_of_module, drawer)
             yield from _data_files(site, pages_of_module)
         listed = []
-        for page in made:
+        for page in all_pages:
             for figure in page.figures:
                 listed.append(_listed(page, figure))
                 if figure.chart and not site.lead_card:
                     site.lead_card = figure.name
-        yield from _page_files(site, drawn_first, drawer)
+        yield from _page_files(site, pages_as_drawn, drawer)
     yield "figures.json", (json.dumps(listed, indent=1) + "\n").encode()
     questions = site.readable("data_questions").to_dicts()
     yield "llms.txt", _filled("llms.txt.j2", listed=listed, site=site, questions=questions)
@@ -293,6 +294,7 @@ def navigation() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
 
 
 def _render(site: Site, page: Page, drawings: Mapping[str, charts.Drawing]) -> str:
+    """Return the HTML of a page, with its charts as SVG."""
     names = [figure.name for figure in page.figures if figure.name in drawings]
     # Markup disables escaping: Vega escapes the texts of a chart.
     svgs = {name: Markup(drawings[name].page) for name in names}  # noqa: S704
@@ -343,6 +345,7 @@ def _root(page: Page) -> str:
 
 
 def _listed(page: Page, figure: Figure) -> dict[str, object]:
+    """Return the entry of a figure in ``figures.json``."""
     return {
         "name": figure.name,
         "title": figure.title,

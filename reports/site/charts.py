@@ -137,9 +137,10 @@ def draw(name: str, spec: Mapping[str, Any]) -> Drawing:
 
     ``name`` is part of the names of clip paths, so that they are unique on a page.
     """
-    plain = {part: spec[part] for part in spec if part != "usermeta"}
+    chart_spec = {part: spec[part] for part in spec if part != "usermeta"}
     meta = spec.get("usermeta", {})
-    vega, drawn = _drawn_to_fit(plain) if LANES not in meta else _lanes(plain, **meta[LANES])
+    has_lanes = LANES in meta
+    vega, drawn = _lanes(chart_spec, **meta[LANES]) if has_lanes else _drawn_to_fit(chart_spec)
     svg = _with_own_clips(drawn, name)
     mark = meta.get(MARK)
     if mark:
@@ -220,9 +221,9 @@ def _without_needless_clips(svg: str) -> str:
         points = [_points(shape) for shape in re.findall(r"<[^>]+>", found[3])]
         if inside is None or None in points:
             return found[0]
-        ends = [point for each in points for point in each or ()]
+        points_inside = [point for each in points for point in each or ()]
         is_needless = all(
-            0 <= x <= float(inside[1]) and 0 <= y <= float(inside[2]) for x, y in ends
+            0 <= x <= float(inside[1]) and 0 <= y <= float(inside[2]) for x, y in points_inside
         )
         return f"{found[2]}{found[3]}</g>" if is_needless else found[0]
 

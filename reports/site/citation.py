@@ -17,9 +17,9 @@ def window_of(site: Site) -> str:
 
 
 def bibtex(site: Site, key: str, title: str, *, is_simulated: bool) -> str:
-    """Return a BibTeX entry; the characters that TeX reads as commands are escaped.
+    """Return a BibTeX entry, in which the characters that TeX reads as commands are escaped.
 
-    It has an author only if one is stated.
+    The entry has an author only if one is stated.
     """
     facts = site.facts
     fields = {

@@ -33,6 +33,7 @@ def read_outcomes(store: Store, sources: Iterable[str]) -> str:
 
 
 def _rows(source: str, seals: Iterable[Seal]) -> list[dict[str, object]]:
+    """Return the items of a source by outcome, and the months with each outcome."""
     items: Counter[str] = Counter()
     months: Counter[str] = Counter()
     for seal in seals:
@@ -46,6 +47,7 @@ def _rows(source: str, seals: Iterable[Seal]) -> list[dict[str, object]]:
 
 
 def _outcomes(manifest: Mapping[str, object]) -> dict[str, int]:
+    """Return the items of one sealed month by outcome; none for imported texts."""
     if "kept" not in manifest:
         return {}
     dropped = cast("dict[str, int]", manifest.get("dropped", {}))

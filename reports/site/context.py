@@ -69,8 +69,8 @@ class Site:
                 self.note(f"{maker.__name__.strip('_')}: {error}")
                 continue
             if figure is not None:
-                is_told = not facts or figure.measured
-                whole = figure if is_told else replace(figure, measured=self.facts_of(facts))
+                has_facts = not facts or figure.measured
+                whole = figure if has_facts else replace(figure, measured=self.facts_of(facts))
                 figures.append(whole)
         return figures
 
@@ -231,6 +231,7 @@ _ENDING = re.compile(r"_at$")
 
 @cache
 def _read_query(name: str) -> str:
+    """Return the text of a query of the site or of an extra."""
     ours = files("reports.site").joinpath("queries")
     for folder in (ours, *list_folders("queries")):
         file = folder.joinpath(f"{name}.sql")

@@ -30,10 +30,10 @@ def cutoff_finding(row: Row, num_models: int) -> str:
     stated = str(row["stated_cutoff"])[:7]
     if first == stated == last:
         return f"{place}, as {known_by}"
-    low, high, told = (Month(each).index for each in (first, last, stated))
-    if max(low - told, told - high) <= _margin(high - low + 1, num_models):
+    low, high, index = (Month(each).index for each in (first, last, stated))
+    if max(low - index, index - high) <= _margin(high - low + 1, num_models):
         return f"{place}; {stated} is {known_by}"
-    return f"{place}, {'later' if told < low else 'earlier'} than the {known_by} {stated}"
+    return f"{place}, {'later' if index < low else 'earlier'} than the {known_by} {stated}"
 
 
 def known_cutoff(provenance: str | None) -> str:
@@ -44,28 +44,29 @@ def known_cutoff(provenance: str | None) -> str:
 def registry_finding(rows: Sequence[Row]) -> str:
     """Return how many known cutoffs are inside the interval of the measured one.
 
-    Those of which the losses tell only one end are counted apart.
+    Intervals of which only one end is known are counted separately.
     """
-    held = [row for row in rows if row["scope"] == "all" and row["is_contradicted"] is not None]
-    both = []
-    one = []
-    for row in held:
+    dated = [row for row in rows if row["scope"] == "all" and row["is_contradicted"] is not None]
+    two_ended = []
+    one_ended = []
+    for row in dated:
         has_low = row["measured_cutoff_low"] is not None
         has_high = row["measured_cutoff_high"] is not None
         if has_low and has_high:
-            both.append(row)
+            two_ended.append(row)
         elif has_low or has_high:
-            one.append(row)
-    if both:
-        outside = sum(row["is_contradicted"] for row in both)
-        are = "is" if len(both) == 1 else "are"
-        told = (
-            f"{counted(len(both), 'known cutoff')} {are} measured: {len(both) - outside} inside "
+            one_ended.append(row)
+    if two_ended:
+        outside = sum(row["is_contradicted"] for row in two_ended)
+        inside = len(two_ended) - outside
+        are = "is" if len(two_ended) == 1 else "are"
+        title = (
+            f"{counted(len(two_ended), 'known cutoff')} {are} measured: {inside} inside "
             f"the 95 % interval, {outside} outside"
         )
-        return f"{told}; of {len(one)} more, {_beyond(one)}" if one else told
-    if one:
-        return f"Of {counted(len(one), 'known cutoff')}, {_beyond(one)}"
+        return f"{title}; of {len(one_ended)} more, {_beyond(one_ended)}" if one_ended else title
+    if one_ended:
+        return f"Of {counted(len(one_ended), 'known cutoff')}, {_beyond(one_ended)}"
     return "No known cutoff can be held against the losses yet"
 
 
@@ -85,10 +86,12 @@ def two_rises_finding(rows: Sequence[Row]) -> str:
 
 
 def _margin(num_months: int, num_tests: int) -> float:
-    """Return by how many months Bonferroni's correction widens each end of a month's interval.
+    """Return by how many months Bonferroni's correction widens each end of an interval.
 
-    Hansen 2000: squares are at most x more with probability (1 - exp(-x/2))^2. An interval would
-    grow as x if squares grew evenly; twice that holds in simulated worlds, where they do not.
+    ``num_months`` is the interval's length before. By Hansen 2000, the test's statistic is at most
+    x with probability (1 - exp(-x/2))^2, which gives ``limit`` for a number of tests. An interval
+    would grow in proportion to the limit if squares grew evenly. In simulated data sets, where
+    squares do not grow evenly, twice as much is right.
     """
     limit, single = (-2 * math.log1p(-math.sqrt(1 - MAX_Q / num)) for num in (num_tests, 1))
     return 2 * num_months * (limit / single - 1)

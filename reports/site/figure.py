@@ -17,6 +17,8 @@ Row = Mapping[str, Any]
 Value = str | dt.date | int | float | None
 NOTHING = "–"  # shown instead of NULL
 P_VALUE = "p"  # form of p-values
+_LEAST_P = 0.001  # smaller p-values are shown as less than this
+_MAX_SLUG = 60  # characters
 # ``measured`` of figures that are not of losses measured here.
 ELSEWHERE = dict.fromkeys(("protocol", "window", "num_documents", "measured_at"))
 _APART = "so the figure is not in their middle."
@@ -158,7 +160,7 @@ def literal(value: Value) -> str:
 
 def slug(name: str) -> str:
     """Return a file name for any text: readable, and unique by a digest if characters are lost."""
-    plain = re.sub(r"[^a-z0-9.-]+", "-", name.lower()).strip("-.")[:60]
+    plain = re.sub(r"[^a-z0-9.-]+", "-", name.lower()).strip("-.")[:_MAX_SLUG]
     if plain == name:
         return plain
     return f"{plain or 'x'}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
@@ -197,9 +199,9 @@ def cell(row: Row, column: Column) -> Cell:
         return Cell(NOTHING, link=link, is_number=is_of_numbers, why=why)
     low = row[column.low] if column.low else None
     high = row[column.high] if column.high else None
-    told = [shown(end, column) for end in (low, high) if end is not None]
-    interval = " to ".join(told)
-    if len(told) == 1:
+    ends = [shown(end, column) for end in (low, high) if end is not None]
+    interval = " to ".join(ends)
+    if len(ends) == 1:
         interval += " or later" if high is None else " or earlier"
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     raw = f"{value:.9g}" if isinstance(value, float) else str(value)
@@ -215,7 +217,7 @@ def shown(value: Any, column: Column) -> str:
     if isinstance(value, dt.date):
         return value.strftime(column.form or "%Y-%m-%d")
     if column.form == P_VALUE:
-        return "< 0.001" if value < 0.001 else f"{value:.3f}"
+        return f"< {_LEAST_P}" if value < _LEAST_P else f"{value:.3f}"
     if isinstance(value, int | float) and column.form:
         text = format(value * column.factor, column.form)
         if not re.search(r"[1-9]", text):

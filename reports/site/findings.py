@@ -19,6 +19,7 @@ from reports.site.figure import Row
 
 MAX_Q = 0.05
 _MOST_LISTED = 3
+_HOUR_S = 3600
 
 
 def span(values: Sequence[float], form: str) -> str:
@@ -28,9 +29,9 @@ def span(values: Sequence[float], form: str) -> str:
 
 
 def board_finding(rows: Sequence[Row], *, is_window: bool = False) -> str:
-    """Return who has the lowest loss, or how many models share the first rank.
+    """Return which model has the lowest loss, or how many models share the first rank.
 
-    The rows of a window lack models that cannot be compared in it; those of the board have them.
+    The rows of a window leave out models that cannot be compared; the rows of the board have them.
     """
     ranked = [row for row in rows if row["rank"] is not None]
     if not ranked:
@@ -79,7 +80,7 @@ def untold_gap(reasons: Sequence[Row]) -> str:
 
 
 def rise_about(rows: pl.DataFrame) -> str:
-    """Return what the rises of queries over_time and model_curves are above, and less what."""
+    """Return what the rises of the queries over_time and model_curves are measured from."""
     level = "Bits per byte above the level up to the known cutoff"
     if rows["stated_end"].is_null().all():
         level = "Bits per byte above the mean of the months"
@@ -160,9 +161,9 @@ def source_finding(rows: Sequence[Row], source: str) -> str:
 def costs_finding(rows: Sequence[Row]) -> str:
     """Return how long scoring took."""
     cells = sum(row["num_cells"] for row in rows)
-    hours = sum(row["seconds"] or 0 for row in rows) / 3600
+    hours = sum(row["seconds"] or 0 for row in rows) / _HOUR_S
     took = f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.1f} minutes"
-    took = took if hours >= 1 / 60 else f"{3600 * hours:.0f} s"
+    took = took if hours >= 1 / 60 else f"{_HOUR_S * hours:.0f} s"
     return f"Scoring {cells:,} {'cell' if cells == 1 else 'cells'} took {took}"
 
 
@@ -212,15 +213,15 @@ def contamination_finding(rows: Sequence[Row]) -> str:
 
 def classes_finding(rows: Sequence[Row]) -> str:
     """Return the class of bytes with the largest share of the gap, if the gap is there."""
-    told = [row for row in rows if row["share_of_gap"] is not None]
-    if not told:
+    known = [row for row in rows if row["share_of_gap"] is not None]
+    if not known:
         return "Which kinds of text have become harder cannot be told yet"
-    most = max(told, key=lambda row: row["share_of_gap"])
-    if most["share_of_gap_low"] <= 0:
+    largest = max(known, key=lambda row: row["share_of_gap"])
+    if largest["share_of_gap_low"] <= 0:
         return "No kind of text is known to have a part of the gap"
-    low, high = (format(100 * most[f"share_of_gap_{end}"], ".0f") for end in ("low", "high"))
-    share = format(100 * most["share_of_gap"], ".0f")
-    return f"{share} % of the plain gap ({low} to {high} %) is in {most['label']}"
+    low, high = (format(100 * largest[f"share_of_gap_{end}"], ".0f") for end in ("low", "high"))
+    share = format(100 * largest["share_of_gap"], ".0f")
+    return f"{share} % of the plain gap ({low} to {high} %) is in {largest['label']}"
 
 
 def difficulty_finding(rows: Sequence[Row], num_sources: int) -> str:
@@ -228,10 +229,10 @@ def difficulty_finding(rows: Sequence[Row], num_sources: int) -> str:
 
     It is tested against zero, the mean over months. Bonferroni's correction is over the sources.
     """
-    told = [row for row in rows if row["p_value"] is not None]
-    if not told:
+    tested = [row for row in rows if row["p_value"] is not None]
+    if not tested:
         return "How hard the months are cannot be told yet"
-    last = told[-1]
+    last = tested[-1]
     when = str(last["month"])[:7]
     if last["p_value"] * num_sources <= MAX_Q:
         how = "harder" if last["difficulty"] > 0 else "easier"
@@ -253,14 +254,14 @@ def contexts_finding(rows: Sequence[Row]) -> str:
 
 def months_finding(rows: Sequence[Row]) -> str:
     """Return in how many months of sources one of two models is lower; a count, not a test."""
-    lower = sum(row["difference"] < 0 for row in rows)
+    num_lower = sum(row["difference"] < 0 for row in rows)
     names = [rows[0]["model"], rows[0]["other"]]
     if not any(row["difference"] for row in rows):
         return f"{names[0]} and {names[1]} have equal losses in all months of sources"
-    if 2 * lower < len(rows):
+    if 2 * num_lower < len(rows):
         names.reverse()
-        lower = sum(row["difference"] > 0 for row in rows)
-    found = f"in {lower} of {len(rows)} months of sources"
+        num_lower = sum(row["difference"] > 0 for row in rows)
+    found = f"in {num_lower} of {len(rows)} months of sources"
     return f"{names[0]} has a lower loss than {names[1]} {found}"
 
 
@@ -268,12 +269,12 @@ def pair_finding(row: Row, one: str, other: str) -> str:
     """Return which of two models is better, by the p-value, or without one by the interval."""
     is_over_time = row["p"] is not None
     if is_over_time:
-        is_told = row["p"] <= MAX_Q
+        is_significant = row["p"] <= MAX_Q
     elif row["low"] is None or row["high"] is None:
-        is_told = False
+        is_significant = False
     else:
-        is_told = row["low"] > 0 or row["high"] < 0
-    if not is_told:
+        is_significant = row["low"] > 0 or row["high"] < 0
+    if not is_significant:
         return f"{one} and {other} cannot be told apart"
     is_better = (row["difference"] < 0) == (row["model"] == one)
     finding = f"{one} is better than {other}" if is_better else f"{other} is better than {one}"
@@ -283,18 +284,18 @@ def pair_finding(row: Row, one: str, other: str) -> str:
 
 def neighbours_finding(rows: Sequence[Row]) -> str:
     """Return how many neighbours on the board differ by more than chance."""
-    sure = [row for row in rows if is_sure(row["p_value_adjusted"])]
+    distinct = [row for row in rows if is_sure(row["p_value_adjusted"])]
     if all(row["p_value_adjusted"] is None for row in rows):
         return "Months are too few to test neighbours on the board"
-    if not sure:
+    if not distinct:
         return "No two neighbours on the board can be told apart"
-    if len(sure) == len(rows):
+    if len(distinct) == len(rows):
         return "Every two neighbours on the board can be told apart"
-    return f"{len(sure)} of {len(rows)} neighbours on the board can be told apart"
+    return f"{len(distinct)} of {len(rows)} neighbours on the board can be told apart"
 
 
 def plane_finding(rows: Sequence[Row]) -> str:
-    """Return the range of the raw gaps, which are not tested: they have the months' difficulty."""
+    """Return the range of the raw gaps, which are not tested: months may differ in difficulty."""
     gaps = [row["bits_per_byte_gap"] for row in rows if row["bits_per_byte_gap"] is not None]
     if not gaps:
         return "No raw gap can be told yet: it needs months on both sides of a cutoff"
@@ -333,7 +334,7 @@ def _each_has(models: Sequence[str]) -> str:
 
 
 def _most_often_lowest(rows: Sequence[Row], key: str, per: str) -> tuple[list[str], int, int]:
-    """Return who are alone lowest most often, how often, and of how many."""
+    """Return the models that are alone lowest most often, how often, and the number of groups."""
     best: dict[Any, list[Row]] = {}
     for row in rows:
         former = best.get(row[per], [row])
@@ -347,13 +348,13 @@ def _most_often_lowest(rows: Sequence[Row], key: str, per: str) -> tuple[list[st
 
 
 def simulations_finding(rows: Sequence[Row]) -> str:
-    """Return how often intervals over months hold the truth, and how many shares are too bad."""
+    """Return how often intervals over months contain the true value, and which shares are off."""
     covering = [row for row in rows if row["truth"] == "coverage, other months"]
     outside = sum(row["num_outside"] for row in rows)
     kinds = sum(row["num_kinds"] for row in rows)
-    told = f"{outside} of {kinds} shares are outside their bounds" if outside else ""
+    exceptions = f"{outside} of {kinds} shares are outside their bounds" if outside else ""
     if not covering:
-        return told or "No share is outside its bounds"
+        return exceptions or "No share is outside its bounds"
     share = min(row["worst_share"] for row in covering)
     worst = f"95 % intervals over months hold the truth in at least {100 * share:.0f} % of worlds"
-    return f"{worst} of each kind" + (f"; {told}" if told else "")
+    return f"{worst} of each kind" + (f"; {exceptions}" if exceptions else "")

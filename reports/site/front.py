@@ -53,9 +53,9 @@ def rises_figure(site: Site) -> Figure:
     reasons = site.query("gaps_untold", protocol=protocol)[1].to_dicts()
     sql, rows = some(site.query("rises", protocol=protocol))
     some((sql, rows.filter(pl.col("months_after_cutoff") > 0)))
-    dated = rows.filter(~pl.col("is_compressor"))["model"].unique().sort().to_list()
-    ordered = [name for name in gaps["model"].to_list() if name in dated]
-    drawn = [*ordered, *(name for name in dated if name not in ordered)][:MAX_LINES]
+    models = rows.filter(~pl.col("is_compressor"))["model"].unique().sort().to_list()
+    ordered = [name for name in gaps["model"].to_list() if name in models]
+    drawn = [*ordered, *(name for name in models if name not in ordered)][:MAX_LINES]
     compressors = rows.filter("is_compressor")["model"].unique().sort().to_list()
     whose = "of published rates" if protocol == PUBLISHED else "measured here"
     about = (
@@ -115,8 +115,8 @@ def _lines(rows: pl.DataFrame, models: Sequence[str], compressors: Sequence[str]
     newest = dict(shown.filter("is_newest").select("model", "rise").iter_rows())
     ends = {name: newest[name] for name in models if name in newest}
     if compressors:
-        told = [newest[name] for name in compressors if name in newest]
-        ends |= {"compressors": sum(told) / len(told)} if told else {}
+        levels = [newest[name] for name in compressors if name in newest]
+        ends |= {"compressors": sum(levels) / len(levels)} if levels else {}
     labels = end_labels(ends, {**colours, "compressors": SOFT}, extent_of(shown["rise"]), 0.05)
     note = {"data": {"values": [{"at": 0}]}, "encoding": {"x": {**x, "field": "at"}}}
     return {"width": 660, "height": 300, "layer": [
@@ -165,8 +165,8 @@ def headline_finding(rows: Sequence[Row], kind: str, reasons: Sequence[Row]) -> 
         )
     if len(rows) == 1:
         return f"{largest['model']} predicts text from after its cutoff worse, by {size}"
-    told = "predicts text from after its" if len(found) == 1 else "predict text from after their"
-    return f"{len(found)} of {len(rows)} {kind} {told} cutoff worse: {largest['model']} by {size}"
+    verb = "predicts text from after its" if len(found) == 1 else "predict text from after their"
+    return f"{len(found)} of {len(rows)} {kind} {verb} cutoff worse: {largest['model']} by {size}"
 
 
 def with_interval(row: Row, name: str, unit: str = "bits per byte") -> str:
@@ -178,10 +178,10 @@ def with_interval(row: Row, name: str, unit: str = "bits per byte") -> str:
 
 def slowest_finding(rows: Sequence[Row]) -> str:
     """Return which model ages slowest; only if its interval is below those of all others."""
-    told = [row for row in rows if row["growth_per_year_high"] is not None]
-    if not told:
+    known = [row for row in rows if row["growth_per_year_high"] is not None]
+    if not known:
         return "How fast models age cannot be told yet"
-    ordered = sorted(told, key=lambda row: row["growth_per_year"])
+    ordered = sorted(known, key=lambda row: row["growth_per_year"])
     first = ordered[0]
     others = ordered[1:]
     size = with_interval(first, "growth_per_year", "bits per byte a year")
@@ -219,10 +219,12 @@ def harder_finding(rows: Sequence[Row], num_sources: int) -> str:
 
     ``rows`` are the last months of sources; Bonferroni's correction is over all ``num_sources``.
     """
-    told = [row for row in rows if row["p_value"] is not None]
-    if not told:
+    tested = [row for row in rows if row["p_value"] is not None]
+    if not tested:
         return "How hard the months are cannot be told yet"
-    sure = [row for row in told if row["p_value"] * num_sources <= MAX_Q and row["difficulty"] > 0]
+    sure = [
+        row for row in tested if row["p_value"] * num_sources <= MAX_Q and row["difficulty"] > 0
+    ]
     if not sure:
         return "No source's last month is harder than its average month, by more than chance"
     most = max(sure, key=lambda row: row["difficulty"])

@@ -84,7 +84,7 @@ def held_months(store: Store) -> list[str]:
 
 
 def read_state(store: Store, root: str) -> Publication | None:
-    """Return the facts of the publication that stands; None if there is none, or it is damaged."""
+    """Return the facts of the current publication; None without one, or if its file is damaged."""
     path = f"{root}/{STATE}"
     try:
         return Publication(**json.loads(store.read_bytes(path))) if store.exists(path) else None
@@ -93,7 +93,7 @@ def read_state(store: Store, root: str) -> Publication | None:
 
 
 def read_changes(store: Store, root: str) -> list[Change]:
-    """Return the entries of the feed that stands; none if there is no feed, or it is damaged."""
+    """Return the entries of the current feed; none if there is no feed, or its file is damaged."""
     path = f"{root}/{FEED}"
     try:
         feed = json.loads(store.read_bytes(path)) if store.exists(path) else {"items": []}
@@ -103,7 +103,7 @@ def read_changes(store: Store, root: str) -> list[Change]:
 
 
 def keep_former(store: Store, root: str, former: Publication | None, month: str) -> None:
-    """Copy the site that stands to ``months/<month>/``, if the new one has a later month."""
+    """Copy the current site to ``months/<month>/``, if the new publication has a later month."""
     if former is None or former.month >= month:
         return
     kept = f"{root}/months/"
@@ -164,6 +164,7 @@ def differences(
 
 
 def _held_changes(former: Publication, current: Publication) -> Iterator[str]:
+    """Yield which months are newly held back, and which are no longer."""
     held = sorted(set(current.held) - set(former.held))
     if held:
         yield f"Held back, since a check failed: {listed(held)}."
@@ -175,6 +176,7 @@ def _held_changes(former: Publication, current: Publication) -> Iterator[str]:
 def _cutoff_changes(
     former: Mapping[str, Mapping[str, Any]], current: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[str]:
+    """Yield the models whose measured cutoff changed; arguments are facts by model."""
     for model in sorted(set(former) & set(current)):
         before = former[model]["cutoff"]
         after = current[model]["cutoff"]
@@ -185,22 +187,23 @@ def _cutoff_changes(
 def _rank_changes(
     former: Mapping[str, Mapping[str, Any]], current: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[str]:
+    """Yield which models can newly be told apart, and which no longer; arguments are by model."""
     both = sorted(model for model in set(former) & set(current) if not is_control(model))
-    split = []
-    merged = []
+    now_apart = []
+    now_alike = []
     for one, other in itertools.combinations(both, 2):
         were_apart = _are_apart(former[one], former[other])
         are_apart = _are_apart(current[one], current[other])
         if are_apart and not were_apart:
             is_better = current[one]["rank_high"] < current[other]["rank_low"]
             better, worse = (one, other) if is_better else (other, one)
-            split.append(f"{better} is better than {worse}")
+            now_apart.append(f"{better} is better than {worse}")
         elif were_apart and not are_apart:
-            merged.append(f"{one} and {other}")
-    if split:
-        yield f"Can now be told apart: {listed(split)}."
-    if merged:
-        yield f"Can no longer be told apart: {listed(merged)}."
+            now_alike.append(f"{one} and {other}")
+    if now_apart:
+        yield f"Can now be told apart: {listed(now_apart)}."
+    if now_alike:
+        yield f"Can no longer be told apart: {listed(now_alike)}."
 
 
 def _are_apart(one: Row, other: Row) -> bool:

@@ -8,6 +8,8 @@ import polars as pl
 
 from core.json import JsonObject
 
+_LEAST_EXTENT = 1e-9  # so that equal values do not divide by zero
+_POINT_SHARE = 0.75  # of a label's height: the distance to keep from a point
 LABEL_HEIGHT = 16  # pixels; the gap is between point and label
 LETTER_WIDTH = 8
 LABEL_GAP = 4
@@ -74,9 +76,10 @@ def with_room(points: Sequence[tuple[str, float, float]], width: float, height: 
     if not points:
         return []
     _, xs, ys = zip(*points, strict=True)
-    across, up = (max(max(v) - min(v), 1e-9) for v in (xs, ys))
-    at = [(name, x / across * width, y / up * height) for name, x, y in points]
-    taken = [(x, x, y, 0.75 * LABEL_HEIGHT) for _, x, y in at]  # begin, end, middle, distance
+    x_extent, y_extent = (max(max(v) - min(v), _LEAST_EXTENT) for v in (xs, ys))
+    at = [(name, x / x_extent * width, y / y_extent * height) for name, x, y in points]
+    # Places that are taken: begin, end, middle, and the vertical distance to keep.
+    taken = [(x, x, y, _POINT_SHARE * LABEL_HEIGHT) for _, x, y in at]
     named = []
     for name, left, middle in at:
         begin = left + LABEL_GAP

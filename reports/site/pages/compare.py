@@ -80,7 +80,7 @@ def verdict_of(pairs: pl.DataFrame, one: str, other: str) -> dict[str, object] |
     rows = pairs.filter(is_pair | is_turned).to_dicts()
     if not rows:
         return None
-    sign = 1 if rows[0]["model"] == one else -1
+    sign_of_one = 1 if rows[0]["model"] == one else -1
     overall = rows[0]
     basis = f"Over {overall['basis']}."
     if overall["difference"] is None:
@@ -89,15 +89,15 @@ def verdict_of(pairs: pl.DataFrame, one: str, other: str) -> dict[str, object] |
     return {
         "title": pair_finding(overall, one, other),
         "about": f"{basis} Negative: {one} is better.{_untested(overall)}",
-        "rows": [_pair_cells(row, sign) for row in rows],
+        "rows": [_pair_cells(row, sign_of_one) for row in rows],
         "reasons": [_own_reason(row, overall) for row in rows],
     }
 
 
 def _own_reason(row: Row, overall: Row) -> str | None:
     """Return why a source has no p-value, unless the text above the table says so."""
-    is_told = row["p"] is not None or (overall["p"] is None and row["reason"] == overall["reason"])
-    return None if is_told else row["reason"]
+    known = row["p"] is not None or (overall["p"] is None and row["reason"] == overall["reason"])
+    return None if known else row["reason"]
 
 
 def _untested(row: Row) -> str:
@@ -136,6 +136,7 @@ def _data(name: str, pairs: pl.DataFrame) -> bytes:
 
 
 def _months(site: Site) -> Figure | None:
+    """Return the differences of pairs of models by month, for the board's first models."""
     board = site.query("board", protocol=site.protocol)[1]
     measured = board.filter(pl.col("bits_per_byte").is_not_null())["model"].to_list()
     names = sorted(measured, key=is_control)
@@ -180,6 +181,7 @@ def _month_lanes(rows: pl.DataFrame) -> JsonObject:
 
 
 def _contexts(site: Site) -> Figure:
+    """Return level, time and memory by length of the window."""
     sql, rows = some(site.query("compare_contexts"))
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
@@ -197,6 +199,7 @@ def _contexts(site: Site) -> Figure:
 
 
 def _neighbours(site: Site) -> Figure:
+    """Return the tests of each model against the next on the board."""
     sql, rows = some(site.query("compare_neighbours", protocol=site.protocol))
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
@@ -218,6 +221,7 @@ def _neighbours(site: Site) -> Figure:
 
 
 def _plane(site: Site) -> Figure:
+    """Return level against gap, a point per model, with the names that have room."""
     sql, rows = some(site.query("compare_plane", protocol=site.protocol))
     x = {"field": "bits_per_byte_after", "type": "quantitative", "scale": {"zero": False},
          "axis": {"tickCount": 8, "labelOverlap": True},
@@ -255,6 +259,7 @@ def _plane(site: Site) -> Figure:
 
 
 def _ranks(site: Site) -> Figure | None:
+    """Return the mean ranks of the first models by month."""
     sql, rows = site.query("compare_ranks", protocol=site.protocol)
     if rows.is_empty() or rows["month"].n_unique() < MIN_MONTHS:
         return None
@@ -280,6 +285,7 @@ def _ranks(site: Site) -> Figure | None:
 
 
 def _profile(site: Site) -> Figure | None:
+    """Return the losses of the board's first models by source, as a radar chart."""
     sql, rows = site.query("compare_profile")
     sources = rows["source"].unique().sort().to_list()
     if len(sources) < MIN_SPOKES:
@@ -296,6 +302,7 @@ def _profile(site: Site) -> Figure | None:
 
 
 def _tokenizers(site: Site) -> Figure:
+    """Return the tokenizers' sizes and bytes per token."""
     sql, rows = some(site.query("compare_tokenizers"))
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),

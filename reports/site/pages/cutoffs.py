@@ -19,6 +19,7 @@ def make_pages(site: Site) -> Iterator[Page]:
 
 
 def _registry(site: Site) -> Figure:
+    """Return stated and measured cutoffs of all models, over all sources and by source."""
     sql, rows = some(site.query("cutoffs", protocol=site.protocol))
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),

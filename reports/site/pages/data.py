@@ -94,6 +94,7 @@ def releases(store: Store) -> list[tuple[str, str]]:
 
 
 def _months(site: Site) -> Figure:
+    """Return for each month of a source the share of models with losses, as a chart."""
     sql, rows = some(site.query("data_months", protocol=site.protocol))
     by_year = rows["month"].n_unique() > MAX_MONTHS
     x = {
@@ -127,6 +128,7 @@ def _months(site: Site) -> Figure:
 
 
 def _cells(site: Site) -> Figure:
+    """Return the months of sources without usable losses, by their state."""
     held = [name.split("/") for name in _held(site)]
     days = [{"source": source, "month": f"{month}-01"} for source, month in held if len(month) == 7]
     sql, rows = some(site.query("data_cells", protocol=site.protocol, held=json.dumps(days)))
@@ -147,6 +149,7 @@ def _cells(site: Site) -> Figure:
 
 
 def _coverage(site: Site) -> Figure:
+    """Return from when to when each model has losses, and what is missing in between."""
     sql, rows = some(site.query("data_coverage", protocol=site.protocol))
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
@@ -170,6 +173,7 @@ def _coverage(site: Site) -> Figure:
 
 
 def _unmeasured(site: Site) -> Figure:
+    """Return the models that views leave out, with the reasons."""
     sql, rows = some(site.query("data_unmeasured", protocol=site.protocol))
     columns = [
         Column("left_out_of", "view"),
@@ -181,6 +185,7 @@ def _unmeasured(site: Site) -> Figure:
 
 
 def _collected(site: Site) -> Figure:
+    """Return what became of the items that crawls found, by source."""
     sql, rows = some(site.query("collected", outcomes=site.outcomes))
     source = Column("source", "source", link=lambda row: site.source_page(row["source"]))
     title = collected_finding(rows.to_dicts())
@@ -194,6 +199,7 @@ def _link_of_view(row: Row) -> str:
 
 
 def _views(site: Site) -> Figure:
+    """Return the public views, tables and macros."""
     sql, rows = site.query("data_views")
     columns = [
         Column("name", "view, table or macro", link=_link_of_view),

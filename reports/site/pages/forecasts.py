@@ -32,6 +32,7 @@ def make_pages(site: Site) -> Iterator[Page]:
 
 
 def _board(site: Site) -> Figure:
+    """Return how often each model is right, on questions from after its cutoff and on all."""
     sql, rows = some(site.query("forecasts_board"))
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
@@ -56,6 +57,7 @@ def _board(site: Site) -> Figure:
 
 
 def _adjusted(site: Site) -> Figure:
+    """Return the share of right answers that each model would have on the same questions."""
     sql, rows = some(site.query("forecasts_adjusted"))
     lacks_index = rows["brier_index"].is_null().all()
     columns = [
@@ -86,6 +88,7 @@ def _adjusted(site: Site) -> Figure:
 
 
 def _quarters(site: Site) -> Figure | None:
+    """Return the share of right answers by quarter, a panel per model."""
     sql, rows = site.query("forecasts_quarters")
     if rows["day"].n_unique() < 2:
         return None
@@ -124,6 +127,7 @@ def _quarters(site: Site) -> Figure | None:
 
 
 def _bias(site: Site) -> Figure:
+    """Return the test of whether models answer recent questions worse than earlier ones."""
     sql, rows = some(site.query("forecasts_bias"))
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
@@ -139,6 +143,7 @@ def _bias(site: Site) -> Figure:
 
 
 def _scores(site: Site) -> Figure:
+    """Return Brier scores of models and of the crowd."""
     sql, rows = some(site.query("forecasts_scores"))
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
@@ -162,6 +167,7 @@ def _scores(site: Site) -> Figure:
 
 
 def _positions(site: Site) -> Figure:
+    """Return how much models prefer a place in the list of options."""
     sql, rows = some(site.query("forecasts_positions"))
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),

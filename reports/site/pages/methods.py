@@ -32,7 +32,7 @@ def recorded(name: str) -> str:
 
 
 def simulations(site: Site) -> Figure:
-    """Return how often intervals hold the truth in simulated worlds."""
+    """Return how often intervals contain the true value in simulated data sets."""
     sql, rows = site.query("methods_simulations", shares=recorded("simulations"))
     columns = [
         Column("figure", "view and figure"),
@@ -124,6 +124,7 @@ def canaries(site: Site) -> Figure:
 
 
 def _resolution(site: Site) -> Figure:
+    """Return the smallest gap that the text of each source can show."""
     sql, rows = some(site.query("methods_resolution", protocol=site.protocol))
     columns = [
         Column("source", "source"),

@@ -115,6 +115,7 @@ def _lanes(site: Site, name: str, protocol: str, ending: str, known: pl.DataFram
 
 
 def _sources(site: Site, name: str) -> Figure:
+    """Return levels, gaps, ageing and cutoffs of a model by source."""
     sql, rows = some(site.part("model_sources", "model", name, protocol=site.protocol))
     columns = [
         Column("source", "source", link=lambda row: site.source_page(row["source"])),
@@ -146,6 +147,7 @@ def _sources(site: Site, name: str) -> Figure:
 
 
 def _decays(site: Site, name: str) -> Figure:
+    """Return the rise of a model's loss after its release, by source."""
     sql, rows = site.part("model_sources", "model", name, protocol=site.protocol)
     some((sql, rows.drop_nulls("decay_mean_pct")))
     columns = [
@@ -171,6 +173,7 @@ def _decay_column(months: int) -> Column:
 
 
 def _classes(site: Site, name: str) -> Figure:
+    """Return the parts of a model's gap by class of bytes."""
     sql, rows = some(site.part("model_byte_classes", "model", name, protocol=site.protocol))
     columns = [
         Column("label", "kind of text"),
@@ -197,6 +200,7 @@ def _classes(site: Site, name: str) -> Figure:
 
 
 def _worst(site: Site, name: str) -> Figure:
+    """Return the documents that a model predicts worst."""
     sql, rows = some(site.part("model_worst_documents", "model", name, protocol=site.protocol))
     columns = [
         Column("document", "document", link=_outside),
@@ -217,6 +221,7 @@ def _outside(row: Row) -> str | None:
 
 
 def _contamination(site: Site, name: str) -> Figure | None:
+    """Return the months that may have been in a model's training text; None for compressors."""
     if is_control(name):
         return None
     sql, rows = some(site.part("model_contamination", "model", name, protocol=site.protocol))
@@ -236,6 +241,7 @@ def _contamination(site: Site, name: str) -> Figure | None:
 
 
 def _forecasts(site: Site, name: str) -> Figure:
+    """Return a model's answers to forecasting questions, by source."""
     sql, rows = some(site.part("model_forecasts", "model", name))
     columns = [
         Column("source", "questions of"),
@@ -257,6 +263,7 @@ def _forecasts(site: Site, name: str) -> Figure:
 
 
 def _puzzles(site: Site, name: str) -> Figure | None:
+    """Return a model's scores in puzzles by level; None without answers."""
     if not site.has_puzzles:
         return None
     sql, rows = some(site.part("model_puzzles", "model", name))
@@ -279,6 +286,7 @@ def _puzzles(site: Site, name: str) -> Figure | None:
 
 
 def _costs(site: Site, name: str) -> Figure:
+    """Return time, memory and energy of scoring a model."""
     sql, rows = some(site.part("model_costs", "model", name, protocol=site.protocol))
     columns = [
         Column("device", "device"),

@@ -75,6 +75,7 @@ def _untold(site: Site) -> Sequence[Row]:
 
 
 def _board(site: Site) -> Figure:
+    """Return the board: one row per model, with levels, gaps, cutoffs and scores."""
     sql, rows = some(site.query("board", protocol=site.protocol))
     over_time = site.readable("over_time", protocol=site.protocol)
     is_drawn = bool(over_time.columns) and over_time["month"].n_unique() >= MIN_MONTHS
@@ -118,19 +119,19 @@ def _board(site: Site) -> Figure:
     shown = told([column for column in columns if trends or not column.draw], rows)
     [floor, basis] = rows.select(pl.col("resolution", "basis").drop_nulls().first()).row(0)
     is_over_time = "months" in rows["interval_basis"]
-    these = "this month" if site.num_months == 1 else "these months"
-    other = "months like these" if is_over_time else f"documents of {these}"
+    months = "this month" if site.num_months == 1 else "these months"
+    other = "months like these" if is_over_time else f"documents of {months}"
     about = f"Intervals are of 95 %: would other {other} say the same?"
     if floor is not None and floor >= LEAST_FLOOR:
         about += f" Half of the pairs could be told apart from {floor:.2g} bits per byte on."
     if rows["num_months"].min() < MIN_MONTHS:  # type: ignore[operator]
         about += f" Grey: fewer than {MIN_MONTHS} months to compare."
     if basis is not None:
-        told_of = "Level and rank" if rows["rank"].is_not_null().any() else "Levels"
+        what = "Level and rank" if rows["rank"].is_not_null().any() else "Levels"
         num_sources = rows.select(pl.max("num_sources")).item()
         shared = f" of {num_sources} of {len(site.sources)} sources, which all of them have"
         shared = shared if num_sources != len(site.sources) else ""
-        about = f"{told_of} are over {months_of(basis)}{shared}. {about}"
+        about = f"{what} are over {months_of(basis)}{shared}. {about}"
     title = board_finding(rows.to_dicts())
     return Figure("board", title, about, sql, rows, shown, row_class=_row_class, max_rows=MAX_ROWS)
 
@@ -143,6 +144,7 @@ def _row_class(row: Row) -> str:
 
 
 def _curves(site: Site) -> Figure | None:
+    """Return the losses of the board's first models over time; None for few months."""
     sql, rows = site.query("over_time", protocol=site.protocol)
     if rows.is_empty() or rows["month"].n_unique() < MIN_MONTHS:
         return None

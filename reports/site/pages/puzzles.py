@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reports.site.answer_findings import (
-    levels_finding,
-    printed_levels_finding,
-    valley_finding,
-)
+from reports.site.answer_findings import levels_finding, printed_levels_finding, valley_finding
 from reports.site.charts import INK, PALETTE
 from reports.site.context import Site, some
 from reports.site.figure import CLIPPED, ELSEWHERE, P_VALUE, Column, Figure, Page
@@ -27,6 +23,7 @@ def make_pages(site: Site) -> Iterator[Page]:
 
 
 def _board(site: Site) -> Figure:
+    """Return the scores of models in puzzles, overall and by level."""
     sql, rows = some(site.query("puzzles_board"))
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
@@ -51,16 +48,12 @@ def _board(site: Site) -> Figure:
 def _level_column(level: int) -> Column:
     name = f"level_{level}"
     return Column(
-        name,
-        f"level {level}",
-        "+.2f",
-        f"{name}_low",
-        f"{name}_high",
-        why=f"{name}_reason",
+        name, f"level {level}", "+.2f", f"{name}_low", f"{name}_high", why=f"{name}_reason"
     )
 
 
 def _valley(site: Site) -> Figure:
+    """Return the share of solved puzzles by level, on a model's own inputs and on others."""
     sql, rows = some(site.query("puzzles_levels"))
     names = rows["panel"].unique(maintain_order=True).to_list()[:MAX_PANELS]
     x = {"field": "level", "type": "ordinal", "title": "level", "axis": {"labelAngle": 0}}
@@ -94,6 +87,7 @@ def _valley(site: Site) -> Figure:
 
 
 def _tokens(site: Site) -> Figure:
+    """Return how many tokens models write for an answer, by level."""
     sql, rows = some(site.query("puzzles_tokens"))
     columns = [
         Column("model", "model", link=lambda row: site.model_page(row["model"])),
@@ -108,6 +102,7 @@ def _tokens(site: Site) -> Figure:
 
 
 def _published(site: Site) -> Figure:
+    """Return the scores that the paper prints."""
     sql, rows = some(site.query("puzzles_published"))
     columns = [
         Column("model", "model"),
@@ -116,5 +111,5 @@ def _published(site: Site) -> Figure:
     ]
     about = "As printed. Their scores and ours differ in how they count."
     title = printed_levels_finding(rows.to_dicts())
-    told = {**ELSEWHERE, "reference": "Qi et al. 2024, arXiv 2410.01769, Table 2"}
-    return Figure("puzzles-published", title, about, sql, rows, columns, measured=told)
+    measured = {**ELSEWHERE, "reference": "Qi et al. 2024, arXiv 2410.01769, Table 2"}
+    return Figure("puzzles-published", title, about, sql, rows, columns, measured=measured)

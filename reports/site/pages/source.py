@@ -53,6 +53,7 @@ def _links(site: Site, source: str) -> list[Link]:
 
 
 def _all(site: Site) -> Figure:
+    """Return the list of sources with their facts."""
     sql, rows = site.query("sources_board", protocol=site.protocol)
     columns = [
         Column("source", "source", link=lambda row: site.source_page(row["source"])),
@@ -72,6 +73,7 @@ def _all(site: Site) -> Figure:
 
 
 def _difficulty(site: Site, name: str) -> Figure | None:
+    """Return how hard the months of a source are for all models, as a chart."""
     sql, rows = site.part("source_difficulty", "source", name, protocol=site.protocol)
     if rows["month"].n_unique() < MIN_MONTHS:
         return None
@@ -138,6 +140,7 @@ def _regime_marks(site: Site, name: str, x: Mapping[str, Any]) -> list[JsonObjec
 
 
 def _levels(site: Site, name: str) -> Figure | None:
+    """Return the losses of the best models on a source by month, as a chart."""
     sql, rows = site.part("source_levels", "source", name, protocol=site.protocol)
     if rows["month"].n_unique() < MIN_MONTHS:
         return None
@@ -166,19 +169,19 @@ def lowest_new_finding(rows: pl.DataFrame) -> str:
     if models.is_empty():
         return lowest_finding(rows.to_dicts(), "month")
     by_month = models.group_by("month").agg(pl.all("is_new").alias("is_of_all"), pl.sum("is_new"))
-    of_all = by_month.filter("is_of_all")["month"].to_list()
-    if of_all:
-        found = lowest_finding(dated.filter(pl.col("month").is_in(of_all)).to_dicts(), "month")
-        first = min(of_all)
+    new_to_all = by_month.filter("is_of_all")["month"].to_list()
+    if new_to_all:
+        found = lowest_finding(dated.filter(pl.col("month").is_in(new_to_all)).to_dicts(), "month")
+        first = min(new_to_all)
         is_whole = first == rows["month"].min()
         if is_whole:
             return found
         is_count = found.endswith("months")
         return f"{found} that are new to all models" if is_count else f"{found}{_OF_NEW}"
-    of_two = by_month.filter(pl.col("is_new") > 1)["month"].to_list()
-    if not of_two:
+    new_to_two = by_month.filter(pl.col("is_new") > 1)["month"].to_list()
+    if not new_to_two:
         return "No month is after the cutoffs of two models"
-    new = dated.filter("is_new").filter(pl.col("month").is_in(of_two))
+    new = dated.filter("is_new").filter(pl.col("month").is_in(new_to_two))
     return f"{lowest_finding(new.to_dicts(), 'month')}, among models to which they are new"
 
 
@@ -213,6 +216,7 @@ def level_lines(
 
 
 def _models(site: Site, name: str) -> Figure:
+    """Return level, gap, ageing and cutoff of each model on a source."""
     sql, rows = site.part("model_sources", "source", name, protocol=site.protocol)
     sql = f"{sql}\norder by bits_per_byte nulls last, model"
     rows = rows.sort("bits_per_byte", "model", nulls_last=True)
@@ -239,6 +243,7 @@ def _row_class(row: Row) -> str:
 
 
 def _documents(site: Site, name: str) -> Figure:
+    """Return the documents of each month of a source, and how much the texts change."""
     sql, rows = site.part("source_documents", "source", name, protocol=site.protocol)
     columns = [
         Column("month", "month", "%Y-%m"),
@@ -263,6 +268,7 @@ COLLECTED = (
 
 
 def _collected(site: Site, name: str) -> Figure:
+    """Return what became of the items that crawls of a source found."""
     sql, rows = some(site.part("collected", "source", name, outcomes=site.outcomes))
     title = collected_finding(rows.to_dicts())
     about = scored_of(site, name)
