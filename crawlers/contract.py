@@ -116,10 +116,7 @@ class SourceInfo:
         )
 
     def by(self, kind: type[Period]) -> SourceInfo:
-        """Return the description of the source with partitions of another kind of period.
-
-        Raise UsageError if the crawler needs whole months.
-        """
+        """Return the source by another kind of period; UsageError if its crawler needs months."""
         name = f"{self.name}:{kind.kind}"
         if self.whole_months:
             raise UsageError(f"there is no source {name}, only {self.name}: {self.whole_months}")
@@ -165,10 +162,8 @@ class SourceInfo:
         return sites
 
     def require_contact(self, settings: Settings, languages: tuple[str, ...] = ()) -> None:
-        """Raise AccessRefused if a site requires the operator's contact and the settings lack it.
-
-        Sites on loopback, such as simulated ones, do not require it.
-        """
+        """Raise AccessRefused if a site requires the operator's contact, and none is set."""
+        # Sites on loopback, such as simulated ones, do not require it.
         if self.needs_contact is None or settings.operator_contact is not None:
             return
         given = settings.sites

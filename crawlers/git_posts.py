@@ -277,10 +277,8 @@ def _split_json(text: str) -> tuple[str, str]:
 
 
 def _field(header: str, name: str) -> str:
-    """Return a field of a header in YAML, TOML, JSON or of mail; empty if there is none.
-
-    An indented field is ignored, because it belongs to another field. A name may be quoted.
-    """
+    """Return a field of a header in YAML, TOML, JSON or of mail; empty if there is none."""
+    # An indented field is ignored, because it belongs to another field. A name may be quoted.
     if header.startswith("{"):
         return _field_of_json(header, name)
     pattern = (

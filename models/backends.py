@@ -107,11 +107,9 @@ def _call(
 
 
 def kind_of(location: str) -> str:
-    """Return the kind of the model at a location, judged by its name and its files.
-
-    A file with the suffix of a backend, and a folder with such a file, are of its kind. A folder
-    with a config.json is a causal language model.
-    """
+    """Return the kind of the model at a location, judged by its name and its files."""
+    # A file with the suffix of a backend, and a folder with such a file, are of its kind. A folder
+    # with a config.json is a causal language model.
     if location.startswith(("http://", "https://")):
         return "remote"
     path = Path(location).expanduser()

@@ -90,10 +90,7 @@ def chosen_models(settings: Settings) -> tuple[str, ...]:
 
 
 def settings_for(entry: ModelEntry, settings: Settings) -> Settings:
-    """Return the settings with the file's options of a model, except settings that are given.
-
-    Raise MalformedInput if the file is invalid.
-    """
+    """Return the settings with a model's options in the file, except settings that are given."""
     choice = _choice_of(entry, settings)
     if choice is None:
         return settings
@@ -188,10 +185,7 @@ def tags_of(entry: ModelEntry) -> tuple[str, ...]:
 
 
 def models_with(tag: str, entries: Sequence[ModelEntry]) -> list[ModelEntry]:
-    """Return the models that have a tag.
-
-    Raise UsageError, with the known tags, if there is none.
-    """
+    """Return the models that have a tag; raise UsageError, with the known tags, without any."""
     found = [entry for entry in entries if tag in tags_of(entry)]
     if found:
         return found

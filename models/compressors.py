@@ -59,10 +59,7 @@ class Compressor(Scoring):
         return ScorerFacts(describe_cpu(), "", None, versions, None)
 
     def scoring_id(self, protocol: ScoringProtocol, has_control: bool = False) -> str:
-        """Return a hash over the size of the pieces and the versions of this code and the library.
-
-        Raise NotMeasurable if the protocol is defined on tokens only.
-        """
+        """Return a hash over the pieces' size and the versions of this code and the library."""
         # Hash the full revision, because a cell's file name contains only its first characters.
         definition = f"{_VERSION} {self.revision} {piece_bytes(protocol) or protocol.layout}"
         if protocol.max_chars is not None:
@@ -172,11 +169,8 @@ class _Archive:
         self._failure: Exception | None = None
 
     def add(self, raw: bytes, form: Form) -> None:
-        """Compress more bytes.
-
-        If the method depends on the form of the bytes, a new form (such as another image width)
-        starts a new output.
-        """
+        """Compress more bytes."""
+        # If the method depends on the form, a new form (another image width) starts a new output.
         self._num_bytes += len(raw)
         if self._failure is not None or not raw:
             return
@@ -239,10 +233,8 @@ def cut(raw: bytes, limit: int) -> Iterator[bytes]:
 
 
 def _pieces(document: ScoredDocument, form: Form, limit: int) -> Iterator[bytes]:
-    """Cut a document between its characters, rows of pixels or samples.
-
-    A row longer than ``limit`` becomes one piece.
-    """
+    """Cut a document between its characters, rows of pixels or samples."""
+    # A row longer than ``limit`` becomes one piece.
     raw = document.raw
     if isinstance(document.content, str):
         yield from cut(raw, limit)

@@ -18,10 +18,8 @@ def folded(name: str) -> str:
 
 
 def refuse_twin(name: str, known: Iterable[str]) -> None:
-    """Raise UsageError if ``name`` is not known and looks like a known name.
-
-    Otherwise the losses of one model would be stored under two names.
-    """
+    """Raise UsageError if ``name`` is not known and looks like a known name."""
+    # Otherwise the losses of one model would be stored under two names.
     names = {folded(each): each for each in known}
     twin = names.get(folded(name))
     if twin is None or name in names.values():

@@ -42,10 +42,8 @@ def find_inaccessible(models: list[str] | None, settings: Settings) -> list[str]
 
 
 def weight_bytes(entry: ModelEntry, dtype: str) -> int | None:
-    """Return the size of a model's weights in a dtype, or None if it is not known here.
-
-    The number of parameters is that of the catalogue, else of the files on this machine.
-    """
+    """Return the size of a model's weights in a dtype, or None if it is not known here."""
+    # The number of parameters is that of the catalogue, else of the files on this machine.
     from models.weights.files import examine_weights
     from models.weights.hub import find_cached
 

@@ -35,10 +35,8 @@ def load_writing_answerer(entry: ModelEntry, settings: Settings) -> Answerer:
 def any_answering_id(
     identity: Identity, protocol: AnswerProtocol, has_control: bool = False
 ) -> str:
-    """Return a short hash of all that decides answers; see ``models.options.answering``.
-
-    Under ``generate``, the facts that determine the texts of a causal language model decide them.
-    """
+    """Return a short hash of all that decides answers; see ``models.options.answering``."""
+    # Under ``generate``, the facts that determine the texts of a causal language model decide them.
     if protocol.mode != "generate" or not isinstance(identity, CausalLMIdentity):
         return answering_id(identity, protocol, has_control)
     texts = identity_of_texts(identity)

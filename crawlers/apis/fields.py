@@ -58,10 +58,7 @@ class Fields:
 
     @classmethod
     def list_of(cls, where: str, value: object) -> list[Fields] | None:
-        """Return the objects of a list, or None if the value is no list.
-
-        An element that is no object becomes a Fields without values.
-        """
+        """Return the objects of a list, other elements without fields; None if it is no list."""
         if not isinstance(value, list):
             return None
         return [cls.of(f"{where}[{index}]", each) for index, each in enumerate(value)]

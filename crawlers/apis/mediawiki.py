@@ -97,12 +97,10 @@ class MediaWiki:
         self.edition = edition or Edition()
 
     def query(self, **params: str | int) -> Iterator[Piece]:
-        """Yield each response to a query; request the next with ``continue`` until the list ends.
-
-        If the wiki rejects the ``continue`` that it returned (``badcontinue``), the list is read
-        once more from its start. Rows may then repeat. The second reading adds the parameter
-        ``requestid``, so its URLs are new and no response comes from the cache.
-        """
+        """Yield each response to a query, and follow ``continue`` until the list ends."""
+        # If the wiki rejects the ``continue`` that it returned (``badcontinue``), the list is read
+        # once more from its start. Rows may then repeat. The second reading adds the parameter
+        # ``requestid``, so its URLs are new and no response comes from the cache.
         try:
             yield from self._pieces(params)
         except _CannotContinue:

@@ -228,10 +228,7 @@ class _Crawl:
             self._ledger.ended_early = str(error)
 
     def _requested(self) -> Iterator[Item]:
-        """Yield the crawler's items.
-
-        Raise SourceUnavailable, which ends the month, if the site lacks a list of items.
-        """
+        """Yield the crawler's items; raise SourceUnavailable if the site lacks a list of items."""
         try:
             yield from self._crawler.fetch_month(self._month, self._context)
         except ItemUnavailable as error:

@@ -48,10 +48,8 @@ class SourceFacts:
 
 
 def list_source_facts(settings: Settings) -> list[SourceFacts]:
-    """Return the sources of texts, open before gated, then of questions, then imported ones.
-
-    Subsets and sources of other periods are among them if they have a sealed month.
-    """
+    """Return the sources of texts, open before gated, then of questions, then imported ones."""
+    # Subsets and sources of other periods are among them if they have a sealed month.
     store = Store(settings.home)
     sealed: dict[str, list[Seal]] = {}
     for seal in list_sealed(store):

@@ -86,10 +86,8 @@ def _read(file: Path) -> Entry:
 
 
 def find_day(text: str) -> dt.date | None:
-    """Return the day that a text states, else the first day in it such as ``2024-03-31``, or None.
-
-    Times and zones are ignored: the day is the one that the author wrote.
-    """
+    """Return the day that a text states, else the first one like ``2024-03-31`` in it, or None."""
+    # Times and zones are ignored: the day is the one that the author wrote.
     stated = read_day(text)
     if stated is not None:
         return stated

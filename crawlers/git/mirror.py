@@ -197,10 +197,8 @@ class Mirror:
         return Work(head, before is None, changes, touches, top_oids, retrieved_at)
 
     def span(self, start: dt.datetime, end: dt.datetime) -> tuple[str | None, Commit | None]:
-        """Return the last first-parent commits before ``start`` (id only) and before ``end``.
-
-        The last commit is the nearest to the branch's tip; None if there is no such commit.
-        """
+        """Return the last first-parent commits before ``start`` (id only) and before ``end``."""
+        # The last commit is the nearest to the branch's tip; None if there is no such commit.
         head = None
         output = self._git.local(
             self._folder, "log", "--branches", "--first-parent", f"--format={_COMMIT}"
@@ -214,11 +212,9 @@ class Mirror:
         return None, head
 
     def versions(self, pathspecs: tuple[str, ...]) -> list[Version]:
-        """Return each change of the files on the main line, the oldest first.
-
-        Names of moved files are a removal and an addition, in this order. A submodule in the place
-        of a file removes it. Needs no contents.
-        """
+        """Return each change of the files on the main line, the oldest first."""
+        # Names of moved files are a removal and an addition, in this order. A submodule in the
+        # place of a file removes it. Needs no contents.
         found: list[Version] = []
         added: list[Version] = []  # additions of one commit, listed after its removals
         for commit, change, _ in self._log("--branches", "--reverse", "--", *pathspecs):
@@ -255,11 +251,9 @@ class Mirror:
     def _history(
         self, before: str | None, head: str, pathspecs: tuple[str, ...]
     ) -> tuple[dict[str, Commit], list[str]]:
-        """Return the last first-parent commit that changed each path, and ids of file contents.
-
-        The ids are those of all files that differ between ``before`` and ``head``, in both
-        versions. The list of ids is empty if no file was added or modified.
-        """
+        """Return the last first-parent commit that changed each path, and ids of file contents."""
+        # The ids are those of all files that differ between ``before`` and ``head``, in both
+        # versions. The list of ids is empty if no file was added or modified.
         commits = head if before is None else f"{before}..{head}"
         touches: dict[str, Commit] = {}
         ends: dict[str, tuple[str, str]] = {}  # path -> object id at ``before`` and at ``head``
@@ -274,11 +268,9 @@ class Mirror:
         return touches, sorted(oids) if is_new else []
 
     def _changes(self, before: str | None, head: str, pathspecs: tuple[str, ...]) -> list[Change]:
-        """Return the files added or modified between two commits, without renamed files.
-
-        A new file counts as renamed if it shares half of its content with a removed file, and both
-        paths match ``pathspecs``. The contents must have been fetched.
-        """
+        """Return the files added or modified between two commits, without renamed files."""
+        # A new file counts as renamed if it shares half of its content with a removed file, and
+        # both paths match ``pathspecs``. The contents must have been fetched.
         output = self._git.local(
             self._folder, "diff", "--raw", "-z", "--no-abbrev", "-M50%", "--diff-filter=AM",
             before or EMPTY_TREE, head, "--", *pathspecs,
@@ -353,10 +345,8 @@ class BlobReader:
 
 
 def quote_path(path: str) -> str:
-    r"""Return a path of a mirror as it is in a URL.
-
-    A mirror writes a byte that is not UTF-8 as ``\xff``; in a URL it is ``%ff``.
-    """
+    r"""Return a path of a mirror as it is in a URL."""
+    # A mirror writes a byte that is not UTF-8 as ``\xff``; in a URL it is ``%ff``.
     return re.sub("%5Cx([89a-f][0-9a-f])", r"%\1", quote(path))
 
 

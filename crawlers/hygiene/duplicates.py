@@ -53,11 +53,9 @@ def drop_exact(texts: MonthTexts) -> None:
 
 
 def drop_duplicates(texts: MonthTexts, hits: Mapping[int, Hit]) -> None:
-    """Drop all but the earliest text of each cluster of near duplicates.
-
-    If a text of a cluster has a duplicate in an earlier month (``hits``), the whole cluster is
-    dropped. ``drop_exact`` must have run before.
-    """
+    """Drop all but the earliest text of each cluster of near duplicates."""
+    # If a text of a cluster has a duplicate in an earlier month (``hits``), the whole cluster is
+    # dropped. ``drop_exact`` must have run before.
     rows = texts.kept()
     rows = rows[texts.is_signed(rows)]
     cluster_of = clusters(texts.signatures[rows])
@@ -193,10 +191,8 @@ class SealedMonths:
         return found
 
     def later_duplicates(self, texts: MonthTexts) -> pa.Table:
-        """Return the duplicates of the kept texts in later months, with schema DUPLICATES.
-
-        The documents in later months stay there, because a sealed month never changes.
-        """
+        """Return the duplicates of the kept texts in later months, with schema DUPLICATES."""
+        # The documents in later months stay there, because a sealed month never changes.
 
         def rank(hit: Hit) -> tuple[float, str]:
             return -hit.similarity, texts.document_id(hit.row)

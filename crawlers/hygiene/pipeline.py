@@ -235,10 +235,8 @@ _NO_GRAMS: Hashes = np.empty(0, dtype=np.uint64)
 
 
 def drop_repeated_pieces(outcomes: Iterable[Outcome]) -> Generator[Outcome | Description]:
-    """Yield the outcomes of a month of media, then an empty description.
-
-    A piece of an image or recording whose bytes came before in the month becomes a drop.
-    """
+    """Yield the outcomes of a month of media, then an empty description."""
+    # A piece of an image or recording whose bytes came before in the month becomes a drop.
     seen: dict[bytes, str] = {}  # digest of a piece -> its native id
     for outcome in outcomes:
         if isinstance(outcome, dict):

@@ -30,10 +30,8 @@ Ranks = Mapping[str, float]  # probability of each language that the model knows
 
 
 def rank_languages(texts: Sequence[str]) -> list[Ranks]:
-    """Return the probability of each language for each text; quick for hundreds at a time.
-
-    The model reads the first 2,000 bytes, without ``$maths$``. Texts without words have none.
-    """
+    """Return the probability of each language for each text; quick for hundreds at a time."""
+    # The model reads the first 2,000 bytes, without ``$maths$``. Texts without words have none.
     return _model().rank([_MATHS.sub(" ", text[: 4 * _MAX_BYTES]) for text in texts])
 
 
@@ -183,10 +181,8 @@ MIN_MEAN_LINE_CHARS = 4  # minimum mean length of non-blank lines; lines of Chin
 
 
 def low_quality(text: str, tokens: Tokens, grams: Hashes) -> str | None:
-    """Return why a prose text has low quality, or None if it has not.
-
-    A text that fails is judged again without its ``$maths$``: papers may be full of formulas.
-    """
+    """Return why a prose text has low quality, or None if it has not."""
+    # A text that fails is judged again without its ``$maths$``: papers may be full of formulas.
     why = _fault(text, tokens, grams)
     if why and "$" in text:
         text = _MATHS.sub(" ", text)

@@ -61,11 +61,9 @@ def band_keys(signatures: Signatures, band: int) -> Hashes:
 
 
 def clusters(signatures: Signatures) -> Rows:
-    """Return the first row of each row's cluster; clusters are chains of similar pairs.
-
-    In each band, a text is compared with at most 16 earlier texts with the same key. Texts of
-    similarity 0.8 share eight bands on average, so a pair missed in one band is found in another.
-    """
+    """Return the first row of each row's cluster; clusters are chains of similar pairs."""
+    # In each band, a text is compared with at most 16 earlier texts with the same key. Texts of
+    # similarity 0.8 share eight bands on average, so a pair missed in one band is found in another.
     links = _Links(len(signatures))
     for band in range(NUM_BANDS):
         keys = band_keys(signatures, band)

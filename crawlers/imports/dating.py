@@ -146,11 +146,9 @@ def _epoch(text: str) -> dt.datetime | None:
 
 
 def month_of_name(name: str) -> Month | Drop:
-    """Return the only month in a file's name, or else in the name of the nearest folder with one.
-
-    Uncheatable Eval has ``bbc_news_20240401to20240415.json``, RealTimeData has folders such as
-    ``2024-05``. The number 10 in ``CC-MAIN-2024-10`` is a week of a crawl, and no month.
-    """
+    """Return the only month in a file's name, else in that of its nearest folder with a month."""
+    # Uncheatable Eval has ``bbc_news_20240401to20240415.json``, RealTimeData has folders such as
+    # ``2024-05``. The number 10 in ``CC-MAIN-2024-10`` is a week of a crawl, and no month.
     for part in reversed(name.split("/")):
         months = sorted(set(_months_in_name(part)))
         if months:

@@ -21,11 +21,9 @@ _JOINERS = {0x200C: "x", 0x200D: "x"}  # spelling within a word
 
 
 def require_source_name(name: str, store: Store) -> None:
-    """Raise UsageError for a name that no source can have on every disk, and in the warehouse.
-
-    Some disks take names that differ in letter case for one. So do they with composed and
-    decomposed characters, and most allow no more than 255 bytes.
-    """
+    """Raise UsageError for a name that no source can have on every disk, and in the warehouse."""
+    # Some disks take names that differ in letter case for one. So do they with composed and
+    # decomposed characters, and most allow no more than 255 bytes.
     if not name.strip():
         raise UsageError("the source needs a name; say --source NAME")
     shown = ascii(name[:MOST_CHARS])

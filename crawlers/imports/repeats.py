@@ -12,10 +12,8 @@ Keys = npt.NDArray[np.uint64]
 
 
 def key_of(text: str) -> int:
-    """Return a hash of 64 bits; among ten million texts, two agree by chance at odds of 1:400,000.
-
-    Lone surrogates are hashed as they are.
-    """
+    """Return a hash of 64 bits; of ten million texts, two agree by chance at odds of 1:400,000."""
+    # Lone surrogates are hashed as they are.
     raw = text.encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(raw, digest_size=8).digest(), "little")
 

@@ -70,10 +70,8 @@ class _Unpacked(io.RawIOBase):
 
 
 def _gunzip(file: IO[bytes], faults: list[str]) -> Iterator[bytes]:
-    """Yield the unpacked bytes of all gzip members; after damage, go on at a later member.
-
-    The time is linear in the sizes of the packed and the unpacked file.
-    """
+    """Yield the unpacked bytes of all gzip members; after damage, go on at a later member."""
+    # The time is linear in the sizes of the packed and the unpacked file.
     start = 0
     num_damaged = 0
     num_reread = 0  # bytes
@@ -138,10 +136,8 @@ def _member(file: IO[bytes], start: int) -> Generator[bytes, None, _End]:
 
 
 def _until_error(engine: Any, block: bytes) -> tuple[bytes, int]:
-    """Return the bytes that can be unpacked, and the number of packed bytes before the damage.
-
-    After an error, the block is tried again with half of its size, down to one byte.
-    """
+    """Return the bytes that can be unpacked, and the number of packed bytes before the damage."""
+    # After an error, the block is tried again with half of its size, down to one byte.
     found = []
     start = 0
     size = len(block)

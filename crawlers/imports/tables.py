@@ -226,10 +226,8 @@ class _Lines:
         self.number -= sum(line.endswith("\n") for line in lines)
 
     def skip_row(self) -> None:
-        """Skip the rest of a row that is too long: its line, and lines within quotation marks.
-
-        A later line with complete quotations ends the row: an earlier quotation was not closed.
-        """
+        """Skip the rest of a row that is too long: its line, and lines within quotation marks."""
+        # A later line with complete quotations ends the row: an earlier quotation was not closed.
         line = self.taken[-1]
         is_open = sum(each.count('"') for each in self.taken) % 2
         while line and (is_open or not line.endswith("\n")):

@@ -67,10 +67,8 @@ class QuestionCrawler(Protocol):
 
 
 def know_all_from(months: Sequence[Month]) -> dt.datetime:
-    """Return the end of the last month; pass it as ``not_before`` to ``Fetcher.get``.
-
-    A list fetched after this time has all questions of the months; an older cached one may not.
-    """
+    """Return the end of the last month; pass it as ``not_before`` to ``Fetcher.get``."""
+    # A list fetched after this time has all questions of the months; an older cached one may not.
     return max(months).end
 
 

@@ -206,10 +206,8 @@ def _names_in_page(head: str) -> Iterator[str]:
 
 
 def _utf_16_of(payload: bytes) -> str | None:
-    """Return the codec of UTF-16 without a byte order mark; None for other texts.
-
-    In UTF-16, spaces and markup have zero bytes in even places only, or in odd places only.
-    """
+    """Return the codec of UTF-16 without a byte order mark; None for other texts."""
+    # In UTF-16, spaces and markup have zero bytes in even places only, or in odd places only.
     head = payload[:_HEAD]
     first = head[::2].count(0)
     second = head[1::2].count(0)
@@ -311,10 +309,8 @@ def _is_single_byte(codec: str) -> bool:
 
 
 def _from_shift_jis(data: bytes) -> str:
-    """Decode two bytes of EUC-JP by CP932, which has more rows (those of NEC and IBM).
-
-    The arithmetic maps row and cell of JIS X 0208 to the two bytes of Shift JIS.
-    """
+    """Decode two bytes of EUC-JP by CP932, which has more rows (those of NEC and IBM)."""
+    # The arithmetic maps row and cell of JIS X 0208 to the two bytes of Shift JIS.
     if max(data) == 0xFF:
         return ""
     row = data[0] - 0xA1

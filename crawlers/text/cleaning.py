@@ -47,10 +47,8 @@ _MARKUP_PASSES = 3  # maximum passes over a text, as the removal of a tag may fo
 
 
 def clean(text: str, is_code: bool = False, is_plain: bool = False) -> str:
-    """Return normalised text; prose also loses its markup, while code keeps all white space.
-
-    Plain text loses none: a tag that its reader has left is one that a person wrote.
-    """
+    """Return normalised text; prose also loses its markup, while code keeps all white space."""
+    # Plain text loses none: a tag that its reader has left is one that a person wrote.
     if is_code:
         return normalise(text)
     if not is_plain:
@@ -102,11 +100,9 @@ def unescape(text: str) -> str:
 
 
 def strip_markup(text: str) -> str:
-    """Return prose without HTML: no tags, comments, scripts or character references.
-
-    Text between tags is kept, and block tags become line ends. Escaped tags (``&lt;b&gt;``) are
-    also removed, since some extractors decode them and others do not.
-    """
+    """Return prose without HTML: no tags, comments, scripts or character references."""
+    # Text between tags is kept, and block tags become line ends. Escaped tags (``&lt;b&gt;``) are
+    # also removed, since some extractors decode them and others do not.
     text = unescape(text)
     for _ in range(_MARKUP_PASSES):
         if "<" not in text:

@@ -199,10 +199,8 @@ def _names(header: str) -> list[str]:
 
 
 def _require_length(payload: bytes, stated: str) -> None:
-    """Raise ItemUnavailable for a payload that is shorter than its header states.
-
-    A longer payload is accepted, and so is one that ends as a page does: some lengths are wrong.
-    """
+    """Raise ItemUnavailable for a payload that is shorter than its header states."""
+    # A longer payload is accepted, and so is one that ends as a page does: some lengths are wrong.
     if payload.rstrip().lower().endswith(b"</html>"):
         return
     if stated.isdecimal() and len(stated) <= _MAX_DIGITS and len(payload) < int(stated):
@@ -211,10 +209,7 @@ def _require_length(payload: bytes, stated: str) -> None:
 
 
 def _joined(payload: bytes) -> bytes:
-    """Join the chunks of a chunked payload; one that Common Crawl has joined stays unchanged.
-
-    Raise ItemUnavailable if the last chunk is missing or cut.
-    """
+    """Join a payload's chunks, unless they are joined; raise ItemUnavailable if one is missing."""
     if _CHUNK_SIZE.match(payload) is None:
         return payload
     chunks: list[bytes] = []

@@ -74,10 +74,8 @@ class Tokens:
         return body
 
     def hidden(self, error: TidemarkError) -> TidemarkError | None:
-        """Return a copy of an error without tokens, or None if the error contains no token.
-
-        The copy has no cause, since a traceback would show the cause, too.
-        """
+        """Return a copy of an error without tokens, or None if the error contains no token."""
+        # The copy has no cause, since a traceback would show the cause, too.
         texts = [f"{each} {each.args!r}" for each in _chain(error)]
         if all(self.hide(text) == text for text in texts):
             return None

@@ -222,10 +222,8 @@ class Exchange:
         )
 
     def _interval_s(self, url: str, delay_s: float) -> float:
-        """Return the seconds between requests to a host; ``delay_s`` is its crawl delay.
-
-        The settings cannot reduce what the source declares, except for sites that they name.
-        """
+        """Return the seconds between requests to a host; ``delay_s`` is its crawl delay."""
+        # The settings cannot reduce what the source declares, except for sites that they name.
         is_own = urls.place_of_url(url) in self._own
         declared_s = self._declared_s if self._given_s is None or not is_own else 0.0
         return max(delay_s, declared_s, self._given_s or 0.0)

@@ -101,10 +101,8 @@ class Fetcher:
         return self._sites[key]
 
     def is_simulated(self) -> bool:
-        """Return True if a response was of a simulated site.
-
-        Sources that read their site by git alone have no response. Then their site is asked.
-        """
+        """Return True if a response was of a simulated site."""
+        # Sources that read their site by git alone have no response. Then their site is asked.
         if not self._has_asked and not self.stats["requests"] and not self.stats["cached"]:
             self._has_asked = True
             for site in self._sites.values():

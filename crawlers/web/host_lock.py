@@ -18,12 +18,10 @@ LOOK_S = 1.0
 
 
 def take_lock(lock: filelock.BaseFileLock, wait_s: float) -> None:
-    """Take a lock; raise ``filelock.Timeout`` if other processes hold it for ``wait_s`` seconds.
-
-    If a process that holds the lock stays stopped for ``STOPPED_S`` seconds, the lock's file is
-    removed, and a new file takes its place. A stopped process that goes on finishes its request
-    with the old file, beside the process that holds the new one.
-    """
+    """Take a lock; raise ``filelock.Timeout`` if other processes hold it for ``wait_s`` seconds."""
+    # If a process that holds the lock stays stopped for ``STOPPED_S`` seconds, the lock's file is
+    # removed, and a new file takes its place. A stopped process that goes on finishes its request
+    # with the old file, beside the process that holds the new one.
     file = Path(lock.lock_file)
     deadline = time.monotonic() + wait_s
     stopped_since: float | None = None
@@ -45,11 +43,9 @@ def take_lock(lock: filelock.BaseFileLock, wait_s: float) -> None:
 
 
 def is_holder_stopped(file: Path) -> bool:
-    """Return True if a stopped process of this machine has a lock's file open.
-
-    A process that waits for a lock opens its file for an instant only. Return False if the system
-    does not tell which files a process has open (outside Linux, or of another user).
-    """
+    """Return True if a stopped process of this machine has a lock's file open."""
+    # A process that waits for a lock opens its file for an instant only. Return False if the system
+    # does not tell which files a process has open (outside Linux, or of another user).
     for process in psutil.process_iter(["status"]):
         if process.info["status"] == psutil.STATUS_STOPPED and _has_open(process.pid, file):
             return True

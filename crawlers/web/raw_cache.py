@@ -122,10 +122,8 @@ class RawCache:
                     temporary.unlink(missing_ok=True)
 
     def forget(self, hosts: Collection[str]) -> int:
-        """Delete all responses of some hosts (``name`` or ``name:port``); return their number.
-
-        Damaged files are also deleted, since their host is unknown.
-        """
+        """Delete all responses of some hosts (``name`` or ``name:port``); return their number."""
+        # Damaged files are also deleted, since their host is unknown.
         paths = [path for path in self._folder.glob("*/*") if _host_of(path) in {None, *hosts}]
         for path in paths:
             _delete(path)

@@ -134,10 +134,8 @@ def read_time(value: object, zone: dt.tzinfo | None = None) -> dt.datetime | Non
 
 
 def read_day(text: str) -> dt.date | None:
-    """Return the day of a stated day or time as it is written; None for anything else.
-
-    The zone does not matter, so a time in an unknown zone has a day, too.
-    """
+    """Return the day of a stated day or time as it is written; None for anything else."""
+    # The zone does not matter, so a time in an unknown zone has a day, too.
     text = " ".join(text.split())
     if len(text) > _MAX_CHARS:
         return None

@@ -55,11 +55,9 @@ def host_of_url(url: str) -> str | None:
 
 
 def is_covered(url: str, pattern: str) -> bool:
-    """Return True if a URL's path equals a pattern or, if that ends in ``/*``, is below it.
-
-    A path below a pattern must consist of plain names. So dots (``..``), empty names and percent
-    signs, which a server may resolve to another path, are not covered.
-    """
+    """Return True if a URL's path equals a pattern or, if that ends in ``/*``, is below it."""
+    # A path below a pattern must consist of plain names. So dots (``..``), empty names and percent
+    # signs, which a server may resolve to another path, are not covered.
     path = urlsplit(url).path
     if not pattern.endswith("/*"):
         return path == pattern

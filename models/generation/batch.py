@@ -245,10 +245,8 @@ class Batch:
         self._chosen: torch.Tensor | None = None  # chosen tokens that the model has not read yet
 
     def step(self) -> list[Generation]:
-        """Generate one token per row; return the texts that end with this token.
-
-        All memory is allocated before a row is marked as done. So a step that fails loses no text.
-        """
+        """Generate one token per row; return the texts that end with this token."""
+        # All memory is allocated before a row is marked as done. So a failed step loses no text.
         if self._chosen is not None:
             self._run_model(self._chosen)
         chosen, broken = self._choice.choose(self._read.logits)

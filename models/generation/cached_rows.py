@@ -63,10 +63,8 @@ class RowModel:
             self.keeps_state = self._is_exact(_PROBE_PROMPTS[:1])
 
     def may_batch(self, longest: int) -> bool:
-        """Return True if rows that grow to at most ``longest`` tokens may share a batch.
-
-        If ``longest`` exceeds the model's attention window for the first time, run a test.
-        """
+        """Return True if rows that grow to at most ``longest`` tokens may share a batch."""
+        # If ``longest`` exceeds the model's attention window for the first time, run a test.
         if self.is_batched and self._window is not None and longest > self._window:
             window = self._window
             self._window = None

@@ -88,10 +88,7 @@ def generation_identity(entry: ModelEntry, settings: Settings) -> GenerationIden
 
 
 def load_generator(entry: ModelEntry, settings: Settings) -> LocalGenerator:
-    """Load a Hugging Face causal language model to generate texts.
-
-    Raise DiskFull, or an error of ``models.backends.load_scorer``.
-    """
+    """Load a causal language model to generate texts; DiskFull, or errors of ``load_scorer``."""
     return generator_of(load_causal_lm(entry, settings), settings)
 
 
@@ -210,11 +207,7 @@ class LocalGenerator:
     def generate(
         self, requests: Sequence[GenerationRequest], decoding: Decoding
     ) -> Iterator[Generation]:
-        """Yield generations as ``Generator.generate``, beginning with the longest prompts.
-
-        Raise NotMeasurable if the chat template rejects a prompt, or if a single prompt does not
-        fit into the device's memory.
-        """
+        """Yield generations, the longest prompts first; NotMeasurable if a prompt does not fit."""
         waiting: list[Row] = []
         for request in requests:
             ready = prepare(self._identity, self._text_model, request, decoding)
@@ -275,10 +268,8 @@ class Prompted(NamedTuple):
 def prepare(
     identity: GenerationIdentity, model: TextModel, request: GenerationRequest, decoding: Decoding
 ) -> Prompted | Generation:
-    """Return a request's prompt, in the chat template if there is one; or why there is no text.
-
-    A chat template adds its own start tokens.
-    """
+    """Return a request's prompt, in the chat template if there is one; or why there is no text."""
+    # A chat template adds its own start tokens.
     is_chat = identity.is_chat
     filled = model.chat_text(request.prompt) if is_chat and model.chat_text else request.prompt
     ids = model.quoted_ids(filled, request.prompt, special_tokens=not is_chat)

@@ -114,12 +114,10 @@ class SharedRow:
         return tree.is_line or (self.is_exact and fits)
 
     def losses(self, trees: Sequence[Tree]) -> list[list[Losses]]:
-        """Implement ``Way.losses``.
-
-        A mask replaces the model's own, which may have a window. So trees that need one do not
-        share a batch with lines, which may be longer than the window. Nor do rows on two sides of a
-        length at which the model changes.
-        """
+        """Implement ``Way.losses``."""
+        # A mask replaces the model's own, which may have a window. So trees that need one do not
+        # share a batch with lines, which may be longer than the window. Nor do rows on two sides of
+        # a length at which the model changes.
         found: list[list[Losses]] = [[] for _ in trees]
         for is_masked in (False, True):
             rows = [row for row, tree in enumerate(trees) if tree.is_line is not is_masked]
@@ -141,10 +139,8 @@ def is_exact(
     way: Callable[[Sequence[Tree]], list[list[Losses]]],
     prefixes: Sequence[int] = _PROBE_PREFIXES,
 ) -> bool:
-    """Return True if a method gives the same losses as ``OneByOne`` in a test with a few tokens.
-
-    The tolerance is relative to the error of a row without a mask, whose branches see each other.
-    """
+    """Return True if a method gives the same losses as ``OneByOne`` in a test with a few tokens."""
+    # The tolerance is relative to the error of a row without a mask, whose branches see each other.
     generator = np.random.default_rng(0)
     trees = [
         Tree(
@@ -271,10 +267,8 @@ class SharedCache:
             self.is_exact = is_exact(forward, self._losses)
 
     def takes(self, tree: Tree) -> bool:
-        """Implement ``Way.takes``.
-
-        The first tree that is longer than the model's attention window causes another test.
-        """
+        """Implement ``Way.takes``."""
+        # The first tree that is longer than the model's attention window causes another test.
         longest = len(tree.prefix) + max(map(len, tree.branches)) - 1
         if self.is_exact and self._window is not None and longest > self._window:
             prefixes = (max(1, self._window - 2), self._window + _BEYOND_WINDOW)

@@ -108,10 +108,8 @@ def list_answer_protocols() -> list[AnswerProtocol]:
 
 
 def get_answer_protocol(name: str) -> AnswerProtocol:
-    """Return the protocol of a name; raise UnknownName, with a suggestion, if there is none.
-
-    ``generate-seed-N`` rotates the options by another seed.
-    """
+    """Return the protocol of a name; raise UnknownName, with a suggestion, if there is none."""
+    # ``generate-seed-N`` rotates the options by another seed.
     seeded = re.fullmatch(r"(?P<task>task-)?generate-seed-(?P<seed>\d{1,9})", name, re.ASCII)
     if seeded:
         return AnswerProtocol("generate", seed=int(seeded["seed"]), is_task=bool(seeded["task"]))

@@ -277,10 +277,8 @@ class OptionScorer:
 def _trees(
     options: Sequence[OptionTokens], context: int | None
 ) -> list[tuple[Tree, tuple[int, ...]]]:
-    """Return trees of the options that are not too long, each with the indices of its options.
-
-    There is one tree, unless a long prompt is truncated differently for some options.
-    """
+    """Return trees of the options that are not too long, each with the indices of its options."""
+    # There is one tree, unless a long prompt is truncated differently for some options.
     places: dict[int, list[int]] = {}
     for place, option in enumerate(options):
         if len(option.continuation) and not _is_too_long(option, context):

@@ -175,10 +175,8 @@ class Accountant:
 
 
 def token_bytes(tokenizer: Tokenizer) -> list[bytes] | None:
-    """Return the bytes of each token id, or None if this kind of tokenizer does not define them.
-
-    The list is indexed by id; ids that are not used have empty bytes.
-    """
+    """Return the bytes of each token id, or None if this kind of tokenizer does not define them."""
+    # The list is indexed by id; ids that are not used have empty bytes.
     kinds = set[str]()
     for part in (tokenizer.normalizer, tokenizer.pre_tokenizer, tokenizer.decoder):
         if part is not None:
@@ -209,10 +207,8 @@ def _kinds(part: object) -> set[str]:
 
 
 def _byte_alphabet() -> dict[str, int]:
-    """Return the byte that each character stands for in byte-level BPE (Radford et al. 2019).
-
-    Printable bytes stand for themselves; code points from 256 on stand for the other bytes.
-    """
+    """Return the byte that each character stands for in byte-level BPE (Radford et al. 2019)."""
+    # Printable bytes stand for themselves; code points from 256 on stand for the other bytes.
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     hidden = [byte for byte in range(0x100) if byte not in printable]
     alphabet = {chr(byte): byte for byte in printable}

@@ -67,12 +67,10 @@ def read_blocks(
     protocols: Sequence[ScoringProtocol],
     only: frozenset[str] | None = None,
 ) -> Iterator[Block]:
-    """Yield blocks of about a million characters; a thread tokenizes the next block meanwhile.
-
-    ``only``: ids of documents; blocks without them are left out. None: all blocks are yielded. A
-    document longer than a block is a block by itself. Tokenizing it takes about 500 bytes of memory
-    per token (1.2 GB for 10 MB of English).
-    """
+    """Yield blocks of about a million characters; a thread tokenizes the next block meanwhile."""
+    # ``only``: ids of documents; blocks without them are left out. None: all blocks are yielded. A
+    # document longer than a block is a block by itself. Tokenizing it takes about 500 bytes of
+    # memory per token (1.2 GB for 10 MB of English).
     wanted = {Tokenization.of(protocol) for protocol in protocols}
     documents = iterate_blocks(iterate_documents(batches), _BLOCK_SIZE)
 

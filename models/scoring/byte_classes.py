@@ -315,11 +315,9 @@ class _Text:
         classes[places[is_joined]] = DIGITS
 
     def _mark_addresses(self, classes: Classes) -> None:
-        """Give addresses of the web and paths of files their class.
-
-        An address is a field between blanks, brackets, quotation marks, commas and semicolons. It
-        has a letter, and two slashes, or a slash and a dot within. Marks at its end are left out.
-        """
+        """Give addresses of the web and paths of files their class."""
+        # An address is a field between blanks, brackets, quotation marks, commas and semicolons. It
+        # has a letter, and two slashes, or a slash and a dot within. Marks at its end are left out.
         slashes = self._places(_SLASH)
         if not len(slashes):
             return

@@ -36,11 +36,9 @@ _WORD = re.compile(r"[\s\u2581\u0120]*(?:##)?[^\W_][^\W_'-]*")
 
 
 def control_ids(tokenizer: Tokenizer, named: Iterable[str] = ()) -> dict[str, int]:
-    """Return the id of each control token by its spelling.
-
-    These are the special tokens of the tokenizer, and the tokens that its configuration names. A
-    single character is text, even where a configuration names it, as in ``"pad_token": "!"``.
-    """
+    """Return the id of each control token by its spelling."""
+    # These are the special tokens of the tokenizer, and the tokens that its configuration names. A
+    # single character is text, even where a configuration names it, as in ``"pad_token": "!"``.
     added = tokenizer.get_added_tokens_decoder().items()
     found = {token.content: number for number, token in added if token.special}
     for name in named:
@@ -114,10 +112,8 @@ class ControlTokens:
 
 
 def _rename(model: JsonObject, marks: Mapping[str, str]) -> None:
-    """Give tokens of a tokenizer's model other spellings; the id of each token stays.
-
-    Merges that make such a token of other tokens are left out.
-    """
+    """Give tokens of a tokenizer's model other spellings; the id of each token stays."""
+    # Merges that make such a token of other tokens are left out.
     vocabulary = model["vocab"]
     if isinstance(vocabulary, dict):
         model["vocab"] = {marks.get(name, name): number for name, number in vocabulary.items()}

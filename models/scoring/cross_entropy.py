@@ -40,10 +40,8 @@ def cross_entropy(
 
 
 def places_in(alphabet: torch.Tensor, vocabulary: int) -> torch.Tensor:
-    """Return the index of each vocabulary id in the alphabet, int64 (vocabulary,).
-
-    Ids outside the alphabet have the index -1, which ``gather`` rejects.
-    """
+    """Return the index of each vocabulary id in the alphabet, int64 (vocabulary,)."""
+    # Ids outside the alphabet have the index -1, which ``gather`` rejects.
     places = torch.full((vocabulary,), -1, device=alphabet.device)
     places[alphabet] = torch.arange(len(alphabet), device=alphabet.device)
     return places

@@ -77,11 +77,9 @@ class Forward:
     def losses(
         self, inputs: Sequence[Tokens], targets: Sequence[Tokens], alphabet: Tokens | None = None
     ) -> list[Losses]:
-        """Return losses as ``Engine.losses``, in float32 (in float64 for a float64 model).
-
-        Rows are padded on the right without a mask. ``_probe`` checked that the model ignores later
-        tokens, and attention without a mask has faster kernels.
-        """
+        """Return losses as ``Engine.losses``, in float32 (in float64 for a float64 model)."""
+        # Rows are padded on the right without a mask. ``_probe`` checked that the model ignores
+        # later tokens, and attention without a mask has faster kernels.
 
         def run(rows: Sequence[int]) -> list[Losses]:
             return self._losses([inputs[i] for i in rows], [targets[i] for i in rows], alphabet)
@@ -97,10 +95,8 @@ class Forward:
         return or_device_full(lambda: self.by_sides([len(row) for row in inputs], run))
 
     def by_sides(self, lengths: Sequence[int], run: Callable[[Sequence[int]], list[T]]) -> list[T]:
-        """Run the rows that a model reads alike together; ``run`` takes indices of rows.
-
-        A model with dynamic frequencies keeps those of its longest row until it reads a short one.
-        """
+        """Run the rows that a model reads alike together; ``run`` takes indices of rows."""
+        # A dynamic model keeps the frequencies of its longest row until it reads a short one.
         if self.switch is None:
             return run(range(len(lengths)))
         found: dict[int, T] = {}
@@ -341,11 +337,9 @@ class _NoBody(nn.Module):
 
 
 def _head_alone(model: PreTrainedModel) -> PreTrainedModel | None:
-    """Return a copy of the model without its body, which converts hidden states to logits.
-
-    The module ``lm_head`` alone would omit soft caps and scales of some models. The copy shares its
-    weights with ``model``, which stays unchanged.
-    """
+    """Return a copy of the model without its body, which converts hidden states to logits."""
+    # The module ``lm_head`` alone would omit soft caps and scales of some models. The copy shares
+    # its weights with ``model``, which stays unchanged.
     name = model.base_model_prefix
     if name not in model._modules:
         return None

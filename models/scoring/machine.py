@@ -61,10 +61,7 @@ def library_versions(*names: str) -> dict[str, str]:
 
 @cache
 def matmul_rate(device: torch.device, dtype: torch.dtype) -> float | None:
-    """Return the median rate of a large matrix product in operations per second.
-
-    Return None if the device has too little memory, or no such product.
-    """
+    """Return the rate of a large matrix product in operations per second; None if impossible."""
     import torch
 
     from models.weights.products import quick_products
@@ -89,11 +86,9 @@ def matmul_rate(device: torch.device, dtype: torch.dtype) -> float | None:
 
 
 def active_parameters(model: PreTrainedModel) -> int:
-    """Count the parameters that a token is multiplied by.
-
-    A separate input embedding is looked up, so it does not count. Of the experts of a mixture, the
-    share that the configuration states counts.
-    """
+    """Count the parameters that a token is multiplied by."""
+    # A separate input embedding is looked up, so it does not count. Of the experts of a mixture,
+    # the share that the configuration states counts.
     head: Any = model.get_output_embeddings()  # type: ignore[no-untyped-call]
     embedding: Any = model.get_input_embeddings()
     is_tied = head is not None and head.weight is embedding.weight

@@ -68,12 +68,10 @@ class ScoringProtocol:
 
     @property
     def digest(self) -> str:
-        """Hash (eight hex digits) of the fields, without name, description and defaults.
-
-        So a new field changes no digest if its default keeps the old behaviour. ``parses_control``
-        is left out: it decides only losses of texts that spell a control token, whose cells have a
-        scoring id of their own.
-        """
+        """Hash (eight hex digits) of the fields, without name, description and defaults."""
+        # So a new field changes no digest if its default keeps the old behaviour.
+        # ``parses_control`` is left out: it decides only losses of texts that spell a control
+        # token, whose cells have a scoring id of their own.
         fields: dict[str, object] = {}
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)

@@ -331,8 +331,8 @@ def get_protocol(
         variants = [f"{each}-<context>{'-<stride>' * (each in _STRIDED)}" for each in _FAMILIES]
         raise UnknownName("protocol", name, [*_TABLE, *variants])
     sizes = [int(size) for size in match["sizes"].split("-")[1:]]
-    missing = [None] * (3 - len(sizes))
-    named_context, named_stride, full_windows = [*sizes, *missing]
+    named: list[int | None] = [*sizes, *[None] * (3 - len(sizes))]
+    named_context, named_stride, full_windows = named
     context = named_context if context is None else context
     stride = named_stride if stride is None else stride
     return _variant(match["family"], context, stride, full_windows)

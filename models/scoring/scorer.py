@@ -85,11 +85,8 @@ def iterate_documents(batches: Iterable[pa.RecordBatch]) -> Iterator[ScoredDocum
 def iterate_blocks(
     documents: Iterable[ScoredDocument], block_size: int
 ) -> Iterator[list[ScoredDocument]]:
-    """Group documents into blocks of at most ``block_size`` characters (bytes of media).
-
-    A longer document is a block by itself. Blocks depend only on the documents and their order,
-    not on the record batches.
-    """
+    """Group documents into blocks of at most ``block_size`` characters (bytes of media)."""
+    # A longer document is a block by itself. Record batches have no effect on blocks.
     block: list[ScoredDocument] = []
     size = 0
     for document in documents:

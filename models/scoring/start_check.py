@@ -22,11 +22,9 @@ _LEAST_RATIO = 1.5
 
 
 def find_need_of_start(engine: Engine, text_model: TextModel, context: int | None) -> str | None:
-    """Return what a token costs with the start token and without it, or None without a need.
-
-    The same tokens of a fixed text are compared: all but the first, which has no context without
-    the start token. A model of a short ``context`` reads the first of them.
-    """
+    """Return what a token costs with the start token and without it, or None without a need."""
+    # The same tokens of a fixed text are compared: all but the first, which has no context without
+    # the start token. A model of a short ``context`` reads the first of them.
     start = text_model.start_token
     (tokens,) = text_model.tokenizer.tokenize([_TEXT])
     ids = tokens.ids[:context]

@@ -68,11 +68,9 @@ class TextModel:
     def quoted_ids(
         self, prompt: str, quoted: str, continuation: str = "", special_tokens: bool = False
     ) -> Tokens | None:
-        """Return the ids of a prompt and its continuation, or None if no quotation needs care.
-
-        ``quoted`` is a part of the prompt that others wrote, as is the continuation. Control tokens
-        that these spell are read as text; those of the rest of the prompt are control tokens.
-        """
+        """Return the ids of a prompt and its continuation, or None if no quotation needs care."""
+        # ``quoted`` is a part of the prompt that others wrote, as is the continuation. Control
+        # tokens that these spell are read as text; in the rest of the prompt they stay what they are.
         accountant = self.accountant
         quoted = quoted.strip()
         if accountant is None or not quoted:
@@ -84,10 +82,8 @@ class TextModel:
         return accountant.tokenize_marked(marked + continuation, special_tokens)
 
     def _around(self, prompt: str, quoted: str) -> list[str]:
-        """Return the parts of a prompt before and after its quotation.
-
-        A template may have the same text as the quotation, so another question shows the place.
-        """
+        """Return the parts of a prompt before and after its quotation."""
+        # A template may have the same text as the quotation, so another question shows the place.
         if self.chat_text is not None and prompt.strip() != quoted:
             around = self.chat_text(_QUESTION).split(_QUESTION)
             whole = quoted.join(around)
@@ -178,11 +174,9 @@ def control_texts_of(tokenizer: PreTrainedTokenizerFast) -> frozenset[str]:
 
 
 def _byte_tokens(vocabulary: dict[str, int]) -> Tokens | None:
-    """Return the ids of the tokens <0x00> to <0xFF>, or None if one is missing.
-
-    As in Li et al. 2024, only tokens reserved for bytes are used. The one-byte tokens of byte-level
-    BPE are not suitable, because they stand for pieces of text.
-    """
+    """Return the ids of the tokens <0x00> to <0xFF>, or None if one is missing."""
+    # As in Li et al. 2024, only tokens reserved for bytes are used. The one-byte tokens of
+    # byte-level BPE are not suitable, because they stand for pieces of text.
     ids = [vocabulary.get(f"<0x{byte:02X}>") for byte in range(256)]
     if None in ids:
         return None
@@ -198,10 +192,7 @@ def _chat_prefix(tokenizer: PreTrainedTokenizerFast) -> tuple[int, ...]:
 
 
 def _chat_text(tokenizer: PreTrainedTokenizerFast, question: str) -> str:
-    """Put a question into the chat template: as a string, or as a list of parts.
-
-    Raise NotMeasurable if the template shows the question in neither form.
-    """
+    """Put a question into the chat template; raise NotMeasurable if it is not shown there."""
     failure: NotMeasurable | None = None
     parts = [{"type": "text", "text": question}]
     for content in (question, parts):

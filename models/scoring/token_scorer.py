@@ -168,11 +168,9 @@ class TokenScorer(Scoring):
         chosen: frozenset[str],
         with_moments: bool = False,
     ) -> list[TokenLosses]:
-        """Return the token losses of chosen documents; errors are those of ``score_together``.
-
-        ``documents`` are those of the whole partition. Of the batches of a scoring pass, only those
-        with a chosen document are run. So the losses have the same bits.
-        """
+        """Return the token losses of chosen documents; errors are those of ``score_together``."""
+        # ``documents`` are those of the whole partition. Of the batches of a scoring pass, only
+        # those with a chosen document are run. So the losses have the same bits.
         if protocol.is_stream:
             raise NotMeasurable(
                 f"protocol {protocol.name} joins documents to one stream, so a document's losses "

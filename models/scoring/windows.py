@@ -103,10 +103,8 @@ def _disjoint(n: int, context: int, num_prefix: int, scores_first: bool) -> list
 
 
 def _sliding(n: int, context: int, stride: int, num_prefix: int) -> list[Window]:
-    """Return a first window as in ``_disjoint``, then windows that score ``stride`` tokens each.
-
-    Based on Li et al. 2024 (arXiv 2402.00861), section 4.2. Here, no token is scored twice.
-    """
+    """Return a first window as in ``_disjoint``, then windows that score ``stride`` tokens each."""
+    # Based on Li et al. 2024 (arXiv 2402.00861), section 4.2. Here, no token is scored twice.
     if n == 0:
         return []
     head = min(context - num_prefix, n)
@@ -118,10 +116,8 @@ def _sliding(n: int, context: int, stride: int, num_prefix: int) -> list[Window]
 
 
 def _rolling(n: int, context: int, num_prefix: int) -> list[Window]:
-    """Return windows as lm-evaluation-harness does; each has at most ``context`` inputs.
-
-    Only the first window has a start token. A short last window begins earlier to be full.
-    """
+    """Return windows as lm-evaluation-harness does; each has at most ``context`` inputs."""
+    # Only the first window has a start token. A short last window begins earlier to be full.
     if n == 0:
         return []
     head = min(context, n)
@@ -194,12 +190,10 @@ def finish_stream(
 
 
 def plan_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
-    """Group rows of similar length; return groups of indices into ``lengths``, longest rows first.
-
-    ``budget`` is the maximum number of inputs of a group, padding included; a longer row is a group
-    by itself. A row shorter than 80 % of the group's longest row begins a new group. On a CPU,
-    padding of more than a fifth takes more time than another pass.
-    """
+    """Group rows of similar length, the longest first; return indices into ``lengths``."""
+    # ``budget`` is the maximum number of inputs of a group, padding included; a longer row is a
+    # group by itself. A row shorter than 80 % of the group's longest row begins a new group. On a
+    # CPU, padding of more than a fifth takes more time than another pass.
     batches: list[list[int]] = []
     room = longest = 0
     for row in sorted(range(len(lengths)), key=lambda row: -lengths[row]):

@@ -24,11 +24,8 @@ class TryAgain(Exception):
 
 
 def open_session(address: str, key: SecretStr | None, num_at_once: int) -> requests.Session:
-    """Return a session for a server, which sends the API key, with a pool of ``num_at_once``.
-
-    This machine's own addresses are asked without the proxy of the environment, which cannot
-    reach them.
-    """
+    """Return a session for a server, which sends the API key, with a pool of ``num_at_once``."""
+    # The proxy of the environment cannot reach this machine's own addresses.
     session = requests.Session()
     host = urlsplit(address).hostname or ""
     session.trust_env = host not in ("localhost", "::1") and not host.startswith("127.")

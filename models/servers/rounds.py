@@ -73,12 +73,10 @@ class Asker:
 
     @property
     def is_unsure(self) -> bool:
-        """True if requests must be sent one at a time: no response has been received yet.
-
-        The first response shows whether the server can be used, before others are paid. A failure
-        without cost shows that waiting saves nothing, if the run has no spending limit. With one,
-        parallel requests could exceed it, because some servers bill more than ``max_tokens``.
-        """
+        """True if requests must be sent one at a time: no response has been received yet."""
+        # The first response shows whether the server can be used, before others are paid. A failure
+        # without cost shows that waiting saves nothing, if the run has no spending limit. With one,
+        # parallel requests could exceed it, because some servers bill more than ``max_tokens``.
         if self._budget.is_limited and not self._has_looked:
             self._has_looked = True
             for kept in self._cache.read_some(_SAMPLE):

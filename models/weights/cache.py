@@ -264,11 +264,9 @@ def release_models() -> None:
 
 
 def _make_room(location: str, num_new_bytes: int, settings: Settings) -> None:
-    """Evict models for a download, if necessary; raise DiskFull if there is no room even then.
-
-    The download must leave ``model_free_bytes`` on the disk and keep to ``model_cache_bytes``.
-    Nothing is evicted if all models that may be evicted are not enough.
-    """
+    """Evict models for a download, if necessary; raise DiskFull if there is no room even then."""
+    # The download must leave ``model_free_bytes`` on the disk and keep to ``model_cache_bytes``.
+    # Nothing is evicted if all models that may be evicted are not enough.
     folder = Path(constants.HF_HUB_CACHE)
     models = list_cached()
     taken = sum(model.num_bytes for model in models)

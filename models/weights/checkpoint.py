@@ -93,11 +93,9 @@ class CheckpointFiles:
 
     @property
     def numerics(self) -> str:
-        """The facts besides the files that influence losses: rounding, and the tokenizer's origin.
-
-        The origin is stated only if earlier versions of tidemark read other tokens. ``signs``: a
-        special token is a single character, which earlier versions left out of texts.
-        """
+        """The facts besides the files that influence losses: rounding, the tokenizer's origin."""
+        # The origin is stated only if earlier versions of tidemark read other tokens. ``signs``: a
+        # special token is a single character, which earlier versions left out of texts.
         kernels = "onednn" if suits_onednn(self.device, self.dtype) else None
         origin = TOKENIZER_FILE if self.replaced else None
         named = self.tokenizer.all_special_tokens
@@ -142,10 +140,7 @@ def open_checkpoint(
 def open_folder(
     location: str, revision: str | None, settings: Settings, is_trusted: bool
 ) -> tuple[Path, str]:
-    """Return the local folder of a model's files, and their revision; fetch what is missing.
-
-    Raise the errors of ``open_checkpoint``.
-    """
+    """Return a model's local folder and revision; fetch what is missing (``open_checkpoint``)."""
     folder = Path(location).expanduser()
     if not folder.is_dir():
         if not is_hub_id(location):

@@ -101,10 +101,8 @@ def _config_of_extras(record: JsonObject, location: str) -> PreTrainedConfig | N
 
 
 def renamed_tensors(config: PreTrainedConfig) -> dict[str, str]:
-    """Return patterns of the names of tensors in a checkpoint, with those of transformers.
-
-    Most models have none; an extra states those of the formats that it reads.
-    """
+    """Return patterns of the names of tensors in a checkpoint, with those of transformers."""
+    # Most models have none; an extra states those of the formats that it reads.
     names: dict[str, str] = {}
     for part in import_parts("formats"):
         names |= part.tensor_names_of(config)

@@ -30,8 +30,7 @@ MODEL_FAILURES = (
 
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
 ADAPTER_CONFIG = "adapter_config.json"
-# Memory for weights, activations and the allocator, as a multiple of the weights' size. Batches
-# that need more are halved.
+# Memory for weights, activations and the allocator, as a multiple of the weights' size.
 ROOM_FACTOR = 1.1
 GENERATION_CONFIG = "generation_config.json"  # states tokens that end a text; affects no loss
 TOKENIZER_FILES = (
@@ -352,10 +351,7 @@ def read_base(folder: Path, location: str) -> tuple[str, str | None]:
 
 
 def adapter_part(location: str) -> ModuleType:
-    """Return the module of an extra that opens and merges adapters.
-
-    Raise ModelLoadError if there is none.
-    """
+    """Return the module of an extra that merges adapters; raise ModelLoadError without one."""
     for part in import_parts("adapters"):
         return part
     raise ModelLoadError(

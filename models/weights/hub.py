@@ -147,11 +147,8 @@ def _ask_for_files(
 
 
 def check_access(entries: Iterable[ModelEntry], settings: Settings) -> dict[str, str]:
-    """Return an error message for each entry whose files the hub does not provide, by entry name.
-
-    Only models outside the cache are queried, in parallel, so that this takes seconds. An adapter's
-    base model is queried, too.
-    """
+    """Return an error message for each entry whose files the hub does not provide, by name."""
+    # Only models outside the cache, and adapters' base models, are queried, in parallel.
     asked = [entry for entry in entries if entry.backend.from_hub]
     with ThreadPoolExecutor(_NUM_AT_ONCE) as pool:
         problems = list(pool.map(partial(_problem, settings=settings), asked))

@@ -155,10 +155,8 @@ def embedding_rows(model: PreTrainedModel) -> int:
 
 
 def carried_state(model: torch.nn.Module, output: Any) -> dict[str, Any]:
-    """Return the state (KV cache) in an output, by the name of the argument that takes it back.
-
-    ``model`` is the module that made the output. Raise LookupError if there is no state.
-    """
+    """Return the state (KV cache) in an output, by the name of the argument that takes it back."""
+    # ``model`` is the module that made the output. Raise LookupError if there is no state.
     kind: Any = type(model)
     for name in ("cache", "state"):
         state = getattr(output, name, None)
@@ -169,11 +167,8 @@ def carried_state(model: torch.nn.Module, output: Any) -> dict[str, Any]:
 
 @functools.cache
 def _argument_of(kind: type[Any], name: str) -> str:
-    """Return the name of an argument of a model's class.
-
-    Outputs have a cache under one name. Code in a checkpoint's folder may have the argument under
-    a former one.
-    """
+    """Return the name of an argument of a model's class."""
+    # Code in a checkpoint's folder may have the argument under a former name.
     taken = inspect.signature(kind.forward).parameters
     if name in taken:
         return name
@@ -183,10 +178,8 @@ def _argument_of(kind: type[Any], name: str) -> str:
 def require_plausible(
     config: PreTrainedConfig, weights: Weights, location: str, is_quantised: bool
 ) -> None:
-    """Raise ModelLoadError if a config describes no model, or one far larger than the weights.
-
-    Up to twice the size is accepted here; loading the weights then names the missing tensors.
-    """
+    """Raise ModelLoadError if a config describes no model, or one far larger than the weights."""
+    # Up to twice the size is accepted here; loading the weights then names the missing tensors.
     if weights.num_tensors is None or weights.num_elements is None:
         return  # the makers of pickles are trusted
     _require_counts(config, weights.num_tensors, location)
@@ -255,12 +248,10 @@ def is_memory_full(error: RuntimeError) -> bool:
 def plan_placement(
     device: torch.device, dtype: torch.dtype, weights: Weights, is_quantised: bool
 ) -> str | None:
-    """Return the placement for loading the weights.
-
-    ``auto`` spreads weights that do not fit on one CUDA device over all devices. Quantised weights
-    are loaded on the device directly, because many methods do not allow moving them. With placement
-    None, weights are first loaded into the host's memory.
-    """
+    """Return the placement for loading the weights."""
+    # ``auto`` spreads weights that do not fit on one CUDA device over all devices. Quantised
+    # weights are loaded on the device directly, because many methods do not allow moving them. With
+    # placement None, weights are first loaded into the host's memory.
     if device.type != "cuda":
         return None
     needed = weights.num_bytes

@@ -54,10 +54,8 @@ def _folders(entry: ModelEntry, settings: Settings) -> list[Path]:
 
 
 def read_ahead(folder: Path) -> int:
-    """Ask the system to read a folder's weights into its page cache; return their size in bytes.
-
-    Nothing is read, and 0 is returned, if they are larger than half of the memory.
-    """
+    """Ask the system to read a folder's weights into its page cache; return their size in bytes."""
+    # Nothing is read, and 0 is returned, if they are larger than half of the memory.
     patterns = (*WEIGHT_FILES, *ADAPTER_FILES)
     paths = {path for pattern in patterns for path in folder.glob(pattern) if path.is_file()}
     size = sum(path.stat().st_size for path in paths)

@@ -54,10 +54,8 @@ class ProductShape(NamedTuple):
 
     @classmethod
     def of(cls, weight: torch.Tensor) -> ProductShape:
-        """Return the shape of a weight, (outputs, inputs). Outputs are at most _COLUMNS.
-
-        All outputs of a turned weight count: they decide how far its rows are apart.
-        """
+        """Return the shape of a weight, (outputs, inputs). Outputs are at most _COLUMNS."""
+        # All outputs of a turned weight count: they decide how far its rows are apart.
         outputs, inputs = weight.shape
         to_next_output, to_next_input = weight.stride()
         is_turned = to_next_output == 1 and to_next_input != 1
@@ -105,10 +103,8 @@ def choose_libraries(model: nn.Module, folder: Path) -> str | None:
 
 
 def quick_products(given: Any) -> AbstractContextManager[object]:
-    """Return a context in which inference by a model, or with a tensor, uses the chosen libraries.
-
-    Without a choice, and for a tensor, this is oneDNN.
-    """
+    """Return a context in which inference by a model or with a tensor uses the chosen library."""
+    # Without a choice, and for a tensor, this is oneDNN.
     if not torch.is_inference_mode_enabled() or not suits_onednn(given.device, given.dtype):
         return nullcontext()
     of_mkl: frozenset[ProductShape] = frozenset()
@@ -190,11 +186,9 @@ def _of_mkl(facts: dict[str, Any]) -> frozenset[ProductShape]:
 
 @torch.inference_mode()
 def _measure(shapes: Sequence[ProductShape]) -> dict[ProductShape, dict[str, float]]:
-    """Return the median processor time of each product, in seconds, by library.
-
-    All products have a turn in each round. So a busy moment of the machine slows few rounds of
-    each. A minimum would favour the library that met the one quiet moment of a busy machine.
-    """
+    """Return the median processor time of each product, in seconds, by library."""
+    # All products have a turn in each round. So a busy moment of the machine slows few rounds of
+    # each. A minimum would favour the library that met the one quiet moment of a busy machine.
     products = {shape: _products_of(shape) for shape in shapes}
     times: dict[tuple[ProductShape, str], list[float]] = defaultdict(list)
     for number in range(1 + _ROUNDS):

@@ -179,10 +179,8 @@ def _added_tokens(tokenizer: Tokenizer) -> list[str]:
 
 
 def _words(tokenizer: Tokenizer) -> list[str]:
-    """Return the texts of tokens at equal distances in the vocabulary.
-
-    They show merges that are missing, and words that are taken without merges (``ignore_merges``).
-    """
+    """Return the texts of tokens at equal distances in the vocabulary."""
+    # They show missing merges, and words that are taken without merges (``ignore_merges``).
     ids = sorted(tokenizer.get_vocab(with_added_tokens=False).values())
     step = max(1, len(ids) // _NUM_WORDS)
     words = tokenizer.decode_batch([[each] for each in ids[::step]], skip_special_tokens=False)

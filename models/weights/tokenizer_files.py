@@ -24,10 +24,8 @@ def is_panic(error: BaseException) -> bool:
 
 
 def refuse_costly_tokenizer(content: str | bytes, location: str) -> None:
-    """Raise ModelLoadError for a tokenizer.json that makes of a text far more, or takes hours.
-
-    Five steps that replace a letter by 100 letters would make 10 GB of each letter.
-    """
+    """Raise ModelLoadError for a tokenizer.json that makes of a text far more, or takes hours."""
+    # Five steps that replace a letter by 100 letters would make 10 GB of each letter.
     try:
         document = json.loads(content)
         growth = math.prod(_growth(document.get(part)) for part in _REWRITING)
@@ -78,11 +76,9 @@ def _longest(model: JsonObject) -> int:
 
 
 def refuse_fatal_tokenizer(folder: Path, location: str) -> None:
-    """Raise ModelLoadError for a tokenizer.json that would abort the process.
-
-    Version 0.23 of the tokenizers library removes a prefix from the second half of every merge. If
-    there is no prefix, the library aborts, and the error cannot be caught.
-    """
+    """Raise ModelLoadError for a tokenizer.json that would abort the process."""
+    # Version 0.23 of the tokenizers library removes a prefix from the second half of every merge.
+    # If there is no prefix, the library aborts, and the error cannot be caught.
     path = folder / "tokenizer.json"
     content = path.read_bytes() if path.is_file() else b""
     if not _HAS_PREFIX.search(content):

@@ -121,11 +121,7 @@ def _public_address(url: str | None) -> str:
 
 
 def find_page(site: Site, name: str) -> Page:
-    """Return a page by its address, with or without ``.html``; make no other kind of page.
-
-    Raises:
-        UsageError: there is no such page.
-    """
+    """Return a page by its address, with or without ``.html``; raise UsageError without one."""
     path = f"{name.removesuffix('.html')}.html"
     patterns = [pattern for module in page_modules() for pattern in module.PATHS]
     names = [pattern.removesuffix(".html") for pattern in patterns]
@@ -312,11 +308,8 @@ _UNKNOWN = dict.fromkeys(("reference", "protocol", "num_documents", "num_questio
 
 
 def _made_of(site: Site, page: Page) -> Mapping[str, object]:
-    """Return what the figures of a page are from, for its end.
-
-    A page with a figure of losses measured here is from these. One about other figures is from
-    what they say of themselves.
-    """
+    """Return what the figures of a page are from, for its end."""
+    # Other figures than of losses measured here state themselves what they are from.
     others = [figure.measured for figure in page.figures]
     if not others or not all(others):
         months = " to ".join(dict.fromkeys(map(str, site.window))) if site.window else ""
@@ -379,10 +372,8 @@ def with_code(text: str) -> str:
 
 
 def css_text(text: str) -> str:
-    """Return a text as a string of a style sheet, in which no character has a meaning of its own.
-
-    The escapes of JSON are not those of style sheets: a backslash and u00d7 would be shown as such.
-    """
+    """Return a text as a string of a style sheet, in which no character has a special meaning."""
+    # JSON's escapes are not those of style sheets, where ``\u00d7`` would be shown as it is.
     plain = re.sub(r"[^A-Za-z0-9 ,.()%]", lambda found: f"\\{ord(found[0]):x} ", text)
     return Markup('"{}"').format(Markup(plain))  # noqa: S704
 

@@ -133,10 +133,8 @@ class Drawing:
 
 
 def draw(name: str, spec: Mapping[str, Any]) -> Drawing:
-    """Draw a complete specification (``with_data``); Vega escapes its untrusted texts.
-
-    ``name`` is part of the names of clip paths, so that they are unique on a page.
-    """
+    """Draw a complete specification (``with_data``); Vega escapes its untrusted texts."""
+    # ``name`` is part of the names of clip paths, so that they are unique on a page.
     chart_spec = {part: spec[part] for part in spec if part != "usermeta"}
     meta = spec.get("usermeta", {})
     has_lanes = LANES in meta
@@ -157,10 +155,8 @@ def draw(name: str, spec: Mapping[str, Any]) -> Drawing:
 
 
 def _drawn_to_fit(spec: Mapping[str, Any]) -> tuple[JsonObject, str]:
-    """Return the Vega specification and the SVG of a chart that is at most ``WIDEST``.
-
-    Only Vega knows how wide the labels are. If they take too much, the chart itself is narrower.
-    """
+    """Return the Vega specification and the SVG of a chart that is at most ``WIDEST``."""
+    # Only Vega knows how wide the labels are. If they take too much, the chart itself is narrower.
     vega = _vega(spec)
     svg = _slim(str(vlc.vega_to_svg(vega)))
     excess = svg_size(svg)[0] - WIDEST
@@ -312,11 +308,7 @@ class Drawer:
                 self._drawings[waiting] = process.draw(waiting, self._specs.pop(waiting))
 
     def drawing(self, name: str) -> Drawing:
-        """Return a chart that was added, as soon as it is drawn. Those added first come first.
-
-        Raises:
-            TidemarkError: a process ended.
-        """
+        """Return a chart that was added, once drawn; raise TidemarkError if a process ended."""
         if name in self._specs:
             return draw(name, self._specs[name])
         return self._drawings[name].result()

@@ -17,10 +17,8 @@ def window_of(site: Site) -> str:
 
 
 def bibtex(site: Site, key: str, title: str, *, is_simulated: bool) -> str:
-    """Return a BibTeX entry, in which the characters that TeX reads as commands are escaped.
-
-    The entry has an author only if one is stated.
-    """
+    """Return a BibTeX entry, in which the characters that TeX reads as commands are escaped."""
+    # The entry has an author only if one is stated.
     facts = site.facts
     fields = {
         "author": f"{{{_escaped(facts.author)}}}" if facts.author else "",
@@ -45,10 +43,8 @@ def site_bibtex(site: Site) -> str:
 
 
 def cff(site: Site) -> str:
-    """Return the text of CITATION.cff (Citation File Format 1.2.0) for the whole site.
-
-    The format requires an author; without a stated one it is the program.
-    """
+    """Return the text of CITATION.cff (Citation File Format 1.2.0) for the whole site."""
+    # The format requires an author; without a stated one it is the program.
     facts = site.facts
     simulated = " (simulated text)" if site.simulated else ""
     lines = [

@@ -121,10 +121,8 @@ class Site:
         return {name: dict(rows.iter_rows()) for [name], rows in parts.items()}
 
     def part(self, name: str, key: str, value: str, **values: Value) -> tuple[str, pl.DataFrame]:
-        """Return the rows of a query in which column ``key`` has a value, and their statement.
-
-        The query runs once for all values, so that a page per model does not query per model.
-        """
+        """Return the rows of a query in which column ``key`` has a value, and their statement."""
+        # The query runs once for all values, so that a page per model does not query per model.
         sql, whole = self.query(name, **values)
         if (sql, key) not in self._parts:
             parts = whole.partition_by(key, as_dict=True, maintain_order=True)

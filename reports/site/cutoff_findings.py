@@ -42,10 +42,8 @@ def known_cutoff(provenance: str | None) -> str:
 
 
 def registry_finding(rows: Sequence[Row]) -> str:
-    """Return how many known cutoffs are inside the interval of the measured one.
-
-    Intervals of which only one end is known are counted separately.
-    """
+    """Return how many known cutoffs are inside the interval of the measured one."""
+    # Intervals of which only one end is known are counted separately.
     dated = [row for row in rows if row["scope"] == "all" and row["is_contradicted"] is not None]
     two_ended = []
     one_ended = []

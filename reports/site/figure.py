@@ -142,11 +142,7 @@ def told(columns: Sequence[Column], rows: pl.DataFrame) -> list[Column]:
 
 
 def literal(value: Value) -> str:
-    """Return a value as SQL literal, so that a figure's query stands alone.
-
-    Raises:
-        ValueError: the text has a NUL character, which DuckDB refuses.
-    """
+    """Return a value as SQL literal; raise ValueError for a NUL character, which DuckDB refuses."""
     if value is None:
         return "null"
     if isinstance(value, dt.date):

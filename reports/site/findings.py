@@ -29,10 +29,8 @@ def span(values: Sequence[float], form: str) -> str:
 
 
 def board_finding(rows: Sequence[Row], *, is_window: bool = False) -> str:
-    """Return which model has the lowest loss, or how many models share the first rank.
-
-    The rows of a window leave out models that cannot be compared; the rows of the board have them.
-    """
+    """Return which model has the lowest loss, or how many models share the first rank."""
+    # The board's rows include models that cannot be compared; those of a window leave them out.
     ranked = [row for row in rows if row["rank"] is not None]
     if not ranked:
         if is_window or any(not row["model"].startswith("control:") for row in rows):
@@ -225,10 +223,8 @@ def classes_finding(rows: Sequence[Row]) -> str:
 
 
 def difficulty_finding(rows: Sequence[Row], num_sources: int) -> str:
-    """Return whether a source's last month is hard for language models.
-
-    It is tested against zero, the mean over months. Bonferroni's correction is over the sources.
-    """
+    """Return whether a source's last month is hard for language models."""
+    # It is tested against zero, the mean over months. Bonferroni's correction is over the sources.
     tested = [row for row in rows if row["p_value"] is not None]
     if not tested:
         return "How hard the months are cannot be told yet"

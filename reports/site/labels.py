@@ -50,10 +50,8 @@ def end_labels(
 def spread(
     values: Mapping[str, float], extent: tuple[float, float], share: float = LABEL_SHARE
 ) -> dict[str, float]:
-    """Return positions of labels near their values, so far apart that they do not overlap.
-
-    ``extent`` is the range of the axis; labels are at least ``share`` of it apart.
-    """
+    """Return positions of labels near their values, so far apart that they do not overlap."""
+    # ``extent`` is the range of the axis; labels are at least ``share`` of it apart.
     low, high = extent
     gap = share * (high - low)
     placed: dict[str, float] = {}

@@ -28,11 +28,9 @@ def is_simulated_page(page: Page, site: Site) -> bool:
 
 
 def marked_rows(figure: Figure, site: Site) -> pl.DataFrame:
-    """Return a figure's rows with column ``simulated``.
-
-    A row of a source is simulated if the source is. Other rows are if any source is, since they may
-    be over all sources.
-    """
+    """Return a figure's rows with column ``simulated``."""
+    # A row of a source is simulated if the source is. Other rows are if any source is, since they
+    # may be over all sources.
     rows = figure.rows
     mark = pl.lit(is_simulated(figure, site))
     if is_simulated(figure, site) and rows.schema.get("source") == pl.String:
@@ -41,10 +39,8 @@ def marked_rows(figure: Figure, site: Site) -> pl.DataFrame:
 
 
 def watermark(figure: Figure, site: Site) -> str:
-    """Return the text that marks a figure's picture; empty on a site of real text only.
-
-    A picture of the method, such as of intervals in simulated worlds, has no mark.
-    """
+    """Return the text that marks a figure's picture; empty on a site of real text only."""
+    # A picture of the method, such as of intervals in simulated worlds, has no mark.
     if is_simulated(figure, site):
         return WATERMARK
     is_quoted = bool(site.simulated) and "reference" in figure.measured

@@ -69,10 +69,8 @@ def page_of_view(name: str) -> str:
 
 
 def shared_columns(described: pl.DataFrame) -> dict[str, str]:
-    """Return the columns that at least MIN_SHARING views have, with their commonest meaning.
-
-    The page states them once: such columns would make up a sixth of it.
-    """
+    """Return the columns that at least MIN_SHARING views have, with their commonest meaning."""
+    # The page states them once: such columns would make up a sixth of it.
     common = described.group_by("column_name", "meaning").agg(pl.len().alias("num_views"))
     common = common.filter(pl.col("num_views") >= MIN_SHARING)
     rarest_first = common.sort("num_views", "column_name", "meaning")

@@ -160,10 +160,8 @@ _OF_NEW = " (of those that are new to all models)"
 
 
 def lowest_new_finding(rows: pl.DataFrame) -> str:
-    """Return who is best in months that are new to all models of known cutoff.
-
-    Without such months, those count that are new to two models or more; the title says so.
-    """
+    """Return who is best in months that are new to all models of known cutoff."""
+    # Without such months, those count that are new to two models or more; the title says so.
     dated = rows.filter(pl.col("is_new").is_not_null())
     models = dated.filter(~pl.col("model").str.starts_with("control:"))
     if models.is_empty():

@@ -9,10 +9,8 @@ Point = tuple[int, int]  # tenths of a pixel
 
 
 def svg_path(points: Sequence[Point]) -> str:
-    """Return a path through points.
-
-    Differences are taken between rounded positions, so that errors do not add up.
-    """
+    """Return a path through points."""
+    # Differences are taken between rounded positions, so that errors do not add up.
     steps = [
         _short(after[0] - before[0]) + _separated(_short(after[1] - before[1]))
         for before, after in itertools.pairwise(points)
