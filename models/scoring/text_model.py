@@ -70,7 +70,7 @@ class TextModel:
     ) -> Tokens | None:
         """Return the ids of a prompt and its continuation, or None if no quotation needs care."""
         # ``quoted`` is a part of the prompt that others wrote, as is the continuation. Control
-        # tokens that these spell are read as text; in the rest of the prompt they stay what they are.
+        # tokens that these spell are read as text, and as control tokens in the prompt's rest.
         accountant = self.accountant
         quoted = quoted.strip()
         if accountant is None or not quoted:
