@@ -1,6 +1,6 @@
 """GPUs of this machine: which there are, which one process may use, and who holds them.
 
-Rule of holding: a process that computes on a GPU holds its lock until the process ends. A process
+Rule of locking: a process that computes on a GPU holds its lock until the process ends. A process
 that needs several GPUs first stands in the queue of the machine. Then it takes the locks one after
 the other, in the order of their ids, and waits for each. Whoever needs one GPU takes no lock while
 another process stands in the queue. So a process with several GPUs waits only for work that had
@@ -27,8 +27,9 @@ from core.environment import given_gpus, simulated_gpus
 from core.errors import StorageError, UsageError
 from core.storage.store import Store, explain_disk_errors, path_part
 
-FOLDER = "gpus"  # of the data root: what workers have; of the scratch folder: locks
+FOLDER = "gpus"  # in the data root: the GPUs of workers; in the scratch folder: locks
 LOOK_S = 1.0
+_QUIET_ATTEMPTS = 2  # number of attempts before a wait is logged; shorter waits are usual
 _log = logging.getLogger(__name__)
 
 
@@ -44,9 +45,9 @@ class Gpu(BaseModel):
 
 
 def list_gpus() -> list[Gpu]:
-    """Return the GPUs of this machine, whatever this process may use.
+    """Return all GPUs of this machine, even those that this process may not use.
 
-    Raise UsageError, with what was found, if there is no driver.
+    Raise UsageError, with the driver's error, if there is no driver.
     """
     simulated = simulated_gpus()
     if simulated is not None:
@@ -79,8 +80,8 @@ def choose_gpus(wanted: str, gpus: Sequence[Gpu]) -> list[Gpu]:
     A list has numbers or ids (UUIDs) with commas; ``2,`` is GPU 2 alone. Raise UsageError if the
     text names no GPU, or one that is not there.
     """
-    there = ", ".join(f"{gpu.number} ({gpu.name}, {gpu.uuid})" for gpu in gpus) or "none"
-    expected = f"expected all, a number of GPUs, or a list such as 0,2; GPUs here: {there}"
+    listed = ", ".join(f"{gpu.number} ({gpu.name}, {gpu.uuid})" for gpu in gpus) or "none"
+    expected = f"expected all, a number of GPUs, or a list such as 0,2; GPUs here: {listed}"
     if wanted == "all":
         chosen = list(gpus)
     elif wanted.isdecimal():
@@ -138,7 +139,7 @@ def hold_gpus(
                 queue = ReadWriteLock(folder / "queue.db", is_singleton=False)
             stack.callback(queue.close)
         if len(gpus) > 1:
-            _insist(lambda: queue.acquire_read(blocking=False), "the queue", rest)
+            _wait_for(lambda: queue.acquire_read(blocking=False), "the queue", rest)
         for gpu in sorted(gpus, key=lambda gpu: gpu.uuid):
             lock = FileLock(folder / f"{path_part(gpu.uuid)}.lock", thread_local=False)
             stack.callback(lock.release)
@@ -150,16 +151,17 @@ def hold_gpus(
                 with queue.write_lock(blocking=False):  # raises Timeout if somebody queues
                     lock.acquire(timeout=0)
 
-            _insist(take, f"GPU {gpu.number} ({gpu.uuid})", rest)
+            _wait_for(take, f"GPU {gpu.number} ({gpu.uuid})", rest)
         yield
 
 
-def _insist(take: Callable[[], object], what: str, rest: Callable[[float], None]) -> None:
+def _wait_for(take: Callable[[], object], what: str, rest: Callable[[float], None]) -> None:
+    """Call ``take`` until it raises no Timeout; between two attempts, ``rest`` for ``LOOK_S``."""
     for attempt in itertools.count():
         with contextlib.suppress(Timeout):
             take()
             return
-        if attempt == 2:  # shorter waits are usual
+        if attempt == _QUIET_ATTEMPTS:
             _log.warning("waiting for %s, which another process of this machine holds", what)
         rest(LOOK_S)
 

@@ -12,7 +12,9 @@ from typing import ClassVar, Self, TypeVar
 
 from core.errors import FutureMonth, UsageError
 
-_PATTERN = re.compile(r"([0-9]{4})-([0-9]{2})")
+_PATTERN = re.compile(r"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})")
+_FIRST_INDEX = 12  # of January of year 1
+_END_INDEX = 120_000  # of January of year 10000, which has no date in Python
 
 
 @total_ordering
@@ -20,8 +22,8 @@ class Period:
     """The half-open UTC interval from a period's first day to the next period's first day.
 
     Periods of one kind follow each other without holes, and have consecutive ``index`` values. A
-    subclass is a kind. Periods are in order of their start; of two with the same start, the longer
-    one is the later. See docs/adr/0004-months.md and docs/adr/0041-periods.md.
+    subclass is a kind. Periods are ordered by start. If two have the same start, the longer one is
+    the later one. See docs/adr/0004-months.md and docs/adr/0041-periods.md.
     """
 
     __slots__ = ()
@@ -103,16 +105,17 @@ class Month(Period):
 
     def __init__(self, text: str) -> None:
         match = _PATTERN.fullmatch(text)
-        if match is None or not 1 <= int(match[2]) <= 12 or int(match[1]) == 0:
+        year, month = (int(match["year"]), int(match["month"])) if match else (0, 0)
+        if not 1 <= month <= 12 or year == 0:
             raise UsageError(f"{text!r} is not a month; expected YYYY-MM, such as 2024-03")
-        object.__setattr__(self, "index", int(match[1]) * 12 + int(match[2]) - 1)
+        object.__setattr__(self, "index", year * 12 + month - 1)
 
     @classmethod
     def at(cls, index: int) -> Self:
         """Return the month with this index; raise UsageError outside the years 1 to 9999."""
-        if not 12 <= index < 120_000:
+        if not _FIRST_INDEX <= index < _END_INDEX:
             raise UsageError(f"month {index} is outside the years 1 to 9999")
-        month = object.__new__(cls)  # imports date each row, so no text is parsed
+        month = object.__new__(cls)  # not from text: imports call this once per row
         object.__setattr__(month, "index", index)
         return month
 

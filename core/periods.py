@@ -6,6 +6,7 @@ The name of a source of other periods than months ends with the period: ``govuk:
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import re
 from dataclasses import dataclass
@@ -14,8 +15,9 @@ from typing import ClassVar, Self
 from core.errors import UsageError
 from core.month import Month, Period
 
-_HALF_MONTH = re.compile(r"([0-9]{4}-[0-9]{2})([ab])")
-_WEEK = re.compile(r"([0-9]{4})-W([0-9]{2})")
+_HALF_MONTH = re.compile(r"(?P<month>[0-9]{4}-[0-9]{2})(?P<half>[ab])")
+_WEEK = re.compile(r"(?P<year>[0-9]{4})-W(?P<week>[0-9]{2})")
+_FIRST_DAYS = (1, 16)  # of the first and the second half of a month
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -31,7 +33,7 @@ class HalfMonth(Period):
         match = _HALF_MONTH.fullmatch(text)
         if match is None:
             raise UsageError(f"{text!r} is not a half-month; expected YYYY-MMa or YYYY-MMb")
-        object.__setattr__(self, "index", Month(match[1]).index * 2 + (match[2] == "b"))
+        object.__setattr__(self, "index", Month(match["month"]).index * 2 + (match["half"] == "b"))
 
     @classmethod
     def at(cls, index: int) -> Self:
@@ -41,12 +43,12 @@ class HalfMonth(Period):
     @classmethod
     def of_day(cls, day: dt.date) -> Self:
         """Return the half-month that contains a date."""
-        return cls.at(Month.of(day).index * 2 + (day.day > 15))
+        return cls.at(Month.of(day).index * 2 + (day.day >= _FIRST_DAYS[1]))
 
     @property
     def first_day(self) -> dt.date:
         """Day 1 or 16 of the month, as stored in every ``month`` column."""
-        return Month.at(self.index // 2).first_day.replace(day=16 if self.index % 2 else 1)
+        return Month.at(self.index // 2).first_day.replace(day=_FIRST_DAYS[self.index % 2])
 
     def __str__(self) -> str:
         return f"{Month.at(self.index // 2)}{'ab'[self.index % 2]}"
@@ -62,11 +64,11 @@ class Week(Period):
     index: int  # number of weeks since that of 0001-01-01, a Monday
 
     def __init__(self, text: str) -> None:
+        monday = None
         match = _WEEK.fullmatch(text)
-        try:
-            monday = dt.date.fromisocalendar(int(match[1]), int(match[2]), 1) if match else None
-        except ValueError:  # this year has no such week
-            monday = None
+        if match:
+            with contextlib.suppress(ValueError):  # this year has no such week
+                monday = dt.date.fromisocalendar(int(match["year"]), int(match["week"]), 1)
         if monday is None:
             raise UsageError(f"{text!r} is not a week; expected YYYY-Www, such as 2024-W10")
         object.__setattr__(self, "index", monday.toordinal() // 7)

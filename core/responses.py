@@ -59,7 +59,7 @@ _CLOSES = (
     r"|(?P<final><\|channel\|>\s*final\b[^\n]{0,60}?<\|message\|>)|here is my response:"
     r"|\[BEGIN FINAL RESPONSE\]|【/(?:思考|推理)(?:过程|過程)?】|<end_working_out>"
 )
-# Elements that hold steps before an answer, or grounds after it.
+# Elements that hold steps before an answer, or an explanation after it.
 _STEP = re.compile(
     r"<(?P<end>/)?(?P<name>steps?|plan|planning|internal|monologue|deliberation|explanation"
     r"|rationale|critique|verify|verification|evaluation|draft|workings?|brainstorm(?:ing)?"
@@ -92,6 +92,7 @@ _NEXT_TURN = re.compile(
     r"|<(?:start|end)_of_turn>|<[|｜](?:im_start|im_end|eot_id|end|endoftext|end▁of▁sentence"
     r"|start_header_id|return|call|(?i:user|assistant|system)|eom|eot|end_of_msg|plamo:tag)[|｜]>|<turn\|>|\[unused10\]"
 )
+_MAX_QUESTIONS = 4  # number of places at which ``before_next_question`` looks
 # Where a model that continues texts asks itself a further question.
 _NEXT_QUESTION = re.compile(
     r"\n[ #*>-]{0,8}(?:(?:Question|Problem|Puzzle)(?: ?#?\d{1,3})? ?(?:[:.*]|\r?\n)|Q ?:"
@@ -100,9 +101,10 @@ _NEXT_QUESTION = re.compile(
 
 
 def answering_part(response: str) -> str:
-    """Return a response without reasoning, whose opening mark may be missing, and next messages.
+    """Return a response without reasoning, and without further messages.
 
-    Reasoning that does not end leaves nothing.
+    Text before a closing mark is reasoning, even without an opening mark. If reasoning does not
+    end, the text after its opening mark is left out.
     """
     text = _ANSWER_TOKENS.sub("", _without_steps(_without_thoughts(response)))
     return _NEXT_TURN.split(text, maxsplit=1)[0]
@@ -138,7 +140,7 @@ def _without_thoughts(response: str) -> str:
 
 
 def _without_steps(response: str) -> str:
-    """Return a response without its steps and grounds; one that is nothing else stays as it is."""
+    """Return a response without steps and explanations; unchanged if nothing else would be left."""
     kept: list[str] = []
     open_name = ""
     begin = 0
@@ -186,9 +188,10 @@ def thinking_tokens(tokens: Iterable[str]) -> frozenset[str]:
 
 
 def before_next_question(text: str) -> str:
-    """Return the text before a further question; a text may begin with its own question."""
-    for found in islice(_NEXT_QUESTION.finditer(text), 4):
+    """Return the text before the first further question that follows an answer."""
+    for found in islice(_NEXT_QUESTION.finditer(text), _MAX_QUESTIONS):
         before = text[: found.start()].rstrip("*`\r\n ")
+        # Such a text introduces the question, and is no answer: "Consider this puzzle:".
         is_introduction = before.endswith(":") and not before.endswith(("nswer:", " is:"))
         if before and not is_introduction:
             return before

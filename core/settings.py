@@ -175,6 +175,7 @@ class Settings(BaseSettings):
     @field_validator("corpus_as_of", mode="before")
     @classmethod
     def _moment(cls, value: object) -> object:
+        """Convert text to an instant; a day without a time means its end. The default is UTC."""
         if not isinstance(value, str):
             return value
         try:  # pydantic would also accept a number, as seconds since 1970
@@ -257,6 +258,7 @@ def _is_contact(text: str) -> bool:
 
 
 def _refuse_lake() -> None:
+    """Raise UsageError if a variable of an earlier version is set, which has no effect now."""
     if "TIDEMARK_WAREHOUSE" in names_of_variables("TIDEMARK_WAREHOUSE"):
         raise UsageError(
             "TIDEMARK_WAREHOUSE is set, but landing no longer writes a lake: a lake is a copy of "

@@ -23,7 +23,7 @@ def how_to_install(extra: str) -> str:
     return f"in your checkout of tidemark, run `pip install -c constraints.txt -e '.[{extra}]'`"
 
 
-@cache  # a deployment states it of each source
+@cache  # a deployment asks for it once per source
 def code_version() -> str:
     """Return the version of tidemark, with the commit where it runs from a checkout."""
     folder = Path(__file__).parent
@@ -36,7 +36,7 @@ def code_version() -> str:
 
 
 def explain_newer(record: bytes) -> str | None:
-    """Return what to say of a JSON record that a later version of tidemark wrote, else None.
+    """Return a message if a later version of tidemark wrote a JSON record, else None.
 
     Records state their version as ``code_version``, or as ``versions.tidemark``.
     """

@@ -14,8 +14,8 @@ _Answer = TypeVar("_Answer")
 def answer_within(seconds: float, ask: Callable[[], _Answer]) -> _Answer:
     """Return what ``ask`` returns, or raise what it raises; TimeoutError after ``seconds``.
 
-    Libraries limit each wait alone, so a server that sends a byte now and then is never given up.
-    A query that is given up goes on in a thread that does not keep the process.
+    Libraries limit only each wait, so a server that sends a byte now and then never times out.
+    After TimeoutError, the query continues in a daemon thread, which ends with the process.
     """
     answer: Future[_Answer] = Future()
     context = contextvars.copy_context()

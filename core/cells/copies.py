@@ -20,12 +20,11 @@ _log = logging.getLogger(__name__)
 
 
 def copy_losses(cell: Cell, store: Store) -> bool:
-    """Write a cell's files from those of another model with the same revision; False if none.
+    """Copy a cell's files from another model with the same revision; return False if none has them.
 
-    A file's name states the protocol, the revision, the text and the scorer. So two files of one
-    name differ in the name of the model only. The record is copied, too: it is the cost of the
-    pass that gave the losses, and it names that model. Losses of tokens are copied if the other
-    model has them.
+    A file's name states protocol, revision, text and scorer. So files of the same name differ only
+    in the model's name. The record is copied, too. It states the cost of the computation, and the
+    model that was used. Losses of tokens are copied if the other model has them.
 
     Raise StorageError if the files cannot be written.
     """
@@ -56,7 +55,7 @@ def copy_losses(cell: Cell, store: Store) -> bool:
 
 @functools.cache
 def _warn(model: str, other: str) -> None:
-    """Warn once a process, not once a cell."""
+    """Log that losses are copied, once per process and pair of models."""
     _log.warning("%s has the same weights as %s, so its losses are copied", model, other)
 
 
@@ -71,6 +70,7 @@ def _read(store: Store, path: str) -> pa.Table | None:
 
 
 def _renamed(table: pa.Table, model: str) -> pa.Table:
+    """Return the table with another name in column ``model``."""
     place = table.schema.get_field_index("model")
     names = pa.array([model] * table.num_rows, table.schema.field(place).type)
     return table.set_column(place, table.schema.field(place), names)

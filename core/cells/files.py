@@ -1,7 +1,7 @@
-"""The cells that the files of a data root hold, without the models that computed them.
+"""Find the cells of a data root by its files, without the models that computed the cells.
 
-A file's name has the first characters of its digests. The whole digest of a text or of questions is
-that of the sealed version, and the whole revision is a column of the file.
+The name of a file contains only the first characters of digests. The full digest of a text or of
+questions is read from the sealed version. The full revision is read from a column of the file.
 """
 
 from __future__ import annotations
@@ -68,6 +68,7 @@ def find_losses(store: Store, paths: Sequence[str], problems: list[str]) -> list
     versions: dict[Partition, list[Seal]] = {}
 
     def read(path: str) -> tuple[Cell, str] | None:
+        """Return the cell of a file, and its time of scoring (ISO 8601; empty if unknown)."""
         model, *folders = path.split("/")[1:4]
         partition = partition_of("/".join(["corpus", *folders]))
         if partition not in versions:
@@ -77,15 +78,16 @@ def find_losses(store: Store, paths: Sequence[str], problems: list[str]) -> list
             return None
         for seal in reversed(versions[partition]):
             cell = Cell(
-                _value(model), key.revision, partition, seal.digest, key.protocol,
-                _last_part(path), seal.version,
+                model=_name_in(model), revision=key.revision, partition=partition,
+                partition_digest=seal.digest, protocol=key.protocol,
+                scoring=_hash_at_end(path), partition_version=seal.version,
             )  # fmt: skip
             if cell.path == path:
                 record = read_cell_record(store, cell)
                 return cell, record.scored_at.isoformat() if record else ""
         raise _Unknown(f"its text, {partition}, is not sealed here in this version")
 
-    cells = _each(paths, read, problems)
+    cells = _read_each(paths, read, problems)
     newest: dict[tuple[object, ...], tuple[str, Cell]] = {}
     for cell, scored_at in cells:
         key = (cell.model, cell.partition, cell.protocol)
@@ -99,7 +101,8 @@ def _find_answers(store: Store, problems: list[str]) -> list[tuple[AnswerCell, Q
     seals = {(seal.source, str(seal.month)): seal for seal in list_questions(store)}
 
     def read(path: str) -> tuple[AnswerCell, QuestionSeal] | None:
-        model, source, month = map(_value, path.split("/")[1:4])
+        """Return the cell of a file with its questions; None for answers to former questions."""
+        model, source, month = map(_name_in, path.split("/")[1:4])
         seal = seals.get((source, month))
         key = _read_key(store, path)
         if key is None:
@@ -108,13 +111,14 @@ def _find_answers(store: Store, problems: list[str]) -> list[tuple[AnswerCell, Q
             raise _Unknown(f"the questions of {source} {month} are not sealed here")
         stem, _, missing = path.removesuffix(".parquet").partition("-lacks-")
         cell = AnswerCell(
-            model, key.revision, source, seal.month, seal.digest, key.protocol,
-            _last_part(f"{stem}.parquet"), missing,
+            model=model, revision=key.revision, source=source, month=seal.month,
+            questions_digest=seal.digest, protocol=key.protocol,
+            answering=_hash_at_end(f"{stem}.parquet"), missing=missing,
         )  # fmt: skip
-        return (cell, seal) if cell.path == path else None  # answers to former questions
+        return (cell, seal) if cell.path == path else None
 
     stamps = store.list_stamped("answers/model=*/source=*/month=*/*.parquet")
-    found = _each(stamps, read, problems)
+    found = _read_each(stamps, read, problems)
     newest: dict[tuple[object, ...], tuple[AnswerCell, QuestionSeal]] = {}
     for cell, seal in sorted(found, key=lambda each: stamps[each[0].path].modified_at):
         newest[cell.model, cell.source, cell.month, cell.protocol] = (cell, seal)
@@ -138,7 +142,7 @@ def _find_puzzles(store: Store, problems: list[str]) -> list[PuzzleCell]:
         if not path.endswith(SUFFIX)  # else the record of a failure
     }
     newest: dict[tuple[str, str, str], PuzzleCell] = {}
-    found = _each(stamps, read, problems)
+    found = _read_each(stamps, read, problems)
     for cell in sorted(found, key=lambda each: stamps[each.record_path].modified_at):
         newest[cell.model, cell.puzzle, cell.protocol] = cell
     return list(newest.values())
@@ -155,8 +159,10 @@ class _Key(NamedTuple):
     protocol: str
 
 
-def _each(paths: Iterable[str], read: Callable[[str], Any], problems: list[str]) -> Iterator[Any]:
-    """Yield what ``read`` returns of each file; add a problem for each file that it refuses."""
+def _read_each(
+    paths: Iterable[str], read: Callable[[str], Any], problems: list[str]
+) -> Iterator[Any]:
+    """Yield each result of ``read`` but None; add a problem for each file that fails."""
     for path in paths:
         try:
             cell = read(path)
@@ -168,18 +174,19 @@ def _each(paths: Iterable[str], read: Callable[[str], Any], problems: list[str])
 
 
 def _read_key(store: Store, path: str) -> _Key | None:
-    """Return what the first row of a Parquet file tells; None if the file has no rows."""
+    """Return revision and protocol from the first row of a file; None if it has no rows."""
     with store.open(path) as stream, pq.ParquetFile(stream) as file:
         for batch in file.iter_batches(1, columns=list(_Key._fields)):
             return _Key(**batch.to_pylist()[0])
     return None
 
 
-def _value(part: str) -> str:
+def _name_in(part: str) -> str:
+    """Return the decoded name in a folder such as ``model=<name>``."""
     return name_of_part(part.partition("=")[2])
 
 
-def _last_part(path: str) -> str:
+def _hash_at_end(path: str) -> str:
     """Return the hash at the end of a file's name."""
     found = _HASH.fullmatch(path.removesuffix(".parquet"))
     if found is None:

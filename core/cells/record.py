@@ -23,7 +23,6 @@ from core.storage.store import Store
 
 MAX_TIMED = 24  # maximum number of records of a model that an estimate of time reads
 
-
 # JSON readers may round integers above 2**53.
 Count = Annotated[int, Field(ge=0, le=2**53)]
 Amount = Annotated[float, Field(ge=0)]
@@ -117,6 +116,7 @@ def median_seconds(
     store: Store, record_paths: Sequence[str], per_token: bool = False
 ) -> float | None:
     """Return the median scoring time of a cell, or of a token, or None if no record can be read."""
+    # Reading all records would take long, so read some at equal distances in the list.
     step = max(1, len(record_paths) // MAX_TIMED)
     seconds = []
     for path in record_paths[::step][:MAX_TIMED]:

@@ -23,6 +23,7 @@ from core.schemas.tables import TOKEN_LOSSES
 from core.storage.store import Store
 
 ROOT = "tokens"
+_HALF_ID = 16  # number of hexadecimal digits in half of a document's id
 MAX_BYTES = 2**16  # longer texts are too long for one page
 # SPDX ids and addresses of licences that let others pass on and change a text, also for money.
 _OPEN = re.compile(
@@ -42,7 +43,7 @@ def is_open(licence: str) -> bool:
 def choose_documents(store: Store, seal: Seal, number: int) -> frozenset[str]:
     """Return ids of at most ``number`` texts of a partition with an open licence.
 
-    Ids are hashes, so their order is as good as random: those with the lowest second half win.
+    The ids with the lowest second half are chosen. Ids are hashes, so this choice is random.
     """
     if not seal.is_text or number == 0:
         return frozenset()
@@ -57,7 +58,7 @@ def choose_documents(store: Store, seal: Seal, number: int) -> frozenset[str]:
         pc.less_equal(table["num_bytes"], MAX_BYTES),
     )
     ids = table.filter(is_usable)["document_id"]
-    halves = pa.table({"half": pc.utf8_slice_codeunits(ids, 16), "id": ids})
+    halves = pa.table({"half": pc.utf8_slice_codeunits(ids, _HALF_ID), "id": ids})
     return frozenset(halves.sort_by("half")["id"][:number].to_pylist())
 
 

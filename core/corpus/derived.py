@@ -2,7 +2,7 @@
 
 The manifest names the documents of each question under ``documents``, and those of former files of
 the month under ``former_documents``. So a takedown of a document reaches such questions and
-the answers to them. It does not need the code that made the questions.
+the answers to them. The takedown does not need the code that made the questions.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _is_changed(store: Store, plan: DerivedQuestions) -> bool:
 
 
 def _seal(store: Store, plan: DerivedQuestions) -> None:
-    """Seal derived questions with the documents that they and former ones were made of."""
+    """Seal derived questions; list the ids of present and former documents in the manifest."""
     former = read_question_seal(store, plan.source, plan.month)
     known = set() if former is None else all_documents(former)
     describe = {
@@ -88,7 +88,7 @@ def documents_of(seal: QuestionSeal) -> dict[str, list[str]]:
 
 
 def all_documents(seal: QuestionSeal) -> set[str]:
-    """Return the ids of the documents of all questions, and of those of former files."""
+    """Return the ids of the documents of all questions, present and former."""
     former = seal.manifest.get(FORMER)
     known = set(map(str, former)) if isinstance(former, list) else set()
     return known.union(*documents_of(seal).values())

@@ -37,7 +37,7 @@ def find_document(store: Store, document_id: str) -> StoredDocument:
     for partition, paths in list_manifests(store).items():
         for _, path in sorted(paths.items(), reverse=True):
             seal = read_manifest(store, partition, path)
-            found = _read(store, seal, document_id) if seal.is_text else None
+            found = _find_in(store, seal, document_id) if seal.is_text else None
             if found is not None:
                 return found
     raise UsageError(
@@ -46,7 +46,8 @@ def find_document(store: Store, document_id: str) -> StoredDocument:
     )
 
 
-def _read(store: Store, seal: Seal, document_id: str) -> StoredDocument | None:
+def _find_in(store: Store, seal: Seal, document_id: str) -> StoredDocument | None:
+    """Return a document of one version, or None. Texts are read only if the id is found."""
     ids = read_documents(store, seal, ["document_id"], _IDS_AT_A_TIME)
     if not any(pc.any(pc.equal(batch["document_id"], document_id)).as_py() for batch in ids):
         return None
@@ -58,20 +59,20 @@ def _read(store: Store, seal: Seal, document_id: str) -> StoredDocument | None:
 
 @dataclass(frozen=True)
 class FoundDocument:
-    """A document with one of some keys, with the seal of the version or held crawl that has it."""
+    """A document that was found by key, and the seal of the version or held crawl that has it."""
 
     document_id: str
     native_id: str
     url: str | None
-    item: str  # the item's key, as from ``item_key``; of media, it may be the file's
+    item: str  # ``item_key`` of the item, or of the media file of which it is a piece
     seal: Seal
 
 
 def find_documents(store: Store, keys: Collection[str]) -> list[FoundDocument]:
     """Find documents by key in all versions of all partitions, and in held crawls.
 
-    A key is a document id, or an ``item_key`` value, which stands for all versions of an item. That
-    of an image or a recording stands for all its pieces.
+    A key is a document id, or an ``item_key`` value, which stands for all versions of an item. The
+    ``item_key`` value of an image or a recording stands for all its pieces.
 
     Raises:
         StorageError: a partition is damaged, so its documents are unknown.
@@ -79,12 +80,14 @@ def find_documents(store: Store, keys: Collection[str]) -> list[FoundDocument]:
     found = []
     for seal in list_all_seals(store):
         for batch in read_documents(store, seal, columns=_KEYS, batch_rows=_IDS_AT_A_TIME):
-            for row in zip(*(batch[name].to_pylist() for name in _KEYS), strict=True):
-                item = item_key(seal.partition.source, row[1])
-                file = item if seal.is_text else item_key(seal.partition.source, row[3])
+            columns = (batch[name].to_pylist() for name in _KEYS)
+            for document_id, native_id, url, cluster_id in zip(*columns, strict=True):
+                item = item_key(seal.partition.source, native_id)
+                # All pieces of a media file have the file's id as their cluster.
+                file = item if seal.is_text else item_key(seal.partition.source, cluster_id)
                 item = file if file in keys else item
-                if row[0] in keys or item in keys:
-                    found.append(FoundDocument(row[0], row[1], row[2], item, seal))
+                if document_id in keys or item in keys:
+                    found.append(FoundDocument(document_id, native_id, url, item, seal))
     return found
 
 

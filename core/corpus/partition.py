@@ -51,7 +51,7 @@ _Other = TypeVar("_Other")
 class Partition:
     """One source and one month; ``month`` is None for an undated corpus.
 
-    A month that is not of the source's kind of period raises UsageError.
+    The constructor raises UsageError if the source has another kind of period than ``month``.
     """
 
     source: str
@@ -184,7 +184,7 @@ def _derived(row: DocumentRow, content: bytes, partition: Partition) -> dict[str
 
 
 def read_seal(store: Store, partition: Partition, as_of: dt.datetime | None = None) -> Seal | None:
-    """Return the newest version of a partition, or None if no version is sealed.
+    """Return the newest version sealed by ``as_of`` (None: until now), or None without one.
 
     Raises:
         StorageError: a manifest is damaged.
@@ -262,6 +262,7 @@ def _version_of(path: str) -> int:
 def _newest(
     store: Store, partition: Partition, paths: Mapping[int, str], as_of: dt.datetime | None
 ) -> Seal | None:
+    """Return the newest version sealed by ``as_of``; versions without a time always count."""
     for version in sorted(paths, reverse=True):
         seal = read_manifest(store, partition, paths[version])
         if as_of is None or seal.sealed_at is None or seal.sealed_at <= as_of:
@@ -302,7 +303,7 @@ def read_manifest(store: Store, partition: Partition, path: str) -> Seal:
 
 
 def unreadable_manifest(store: Store, path: str, raw: bytes, error: Exception) -> StorageError:
-    """Return the error, with its remedy, of a manifest that a later version wrote or is damaged."""
+    """Return the error for a manifest that is damaged, or that a later tidemark version wrote."""
     newer = explain_newer(raw)
     if newer:
         return StorageError(f"{store.url(path)} {newer}")

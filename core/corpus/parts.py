@@ -39,7 +39,7 @@ class PartWriter:
         self.num_bytes = 0
         self.files: list[dict[str, object]] = []
         self.is_kept = False
-        self._contents: set[str] = set()
+        self._kinds: set[str] = set()
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
         self._run = secrets.token_hex(4)
@@ -47,7 +47,7 @@ class PartWriter:
     @property
     def content(self) -> str:
         """The kind of the added documents: text, image or audio; text if there are none."""
-        return next(iter(self._contents), "text")
+        return next(iter(self._kinds), "text")
 
     def add(self, table: pa.Table) -> None:
         """Add documents of schema DOCUMENTS or MEDIA.
@@ -58,10 +58,10 @@ class PartWriter:
         if not table.num_rows:
             return
         is_text = holds_text(table)
-        self._contents |= {"text"} if is_text else set(table["media_kind"].to_pylist())
-        if len(self._contents) > 1:
+        self._kinds |= {"text"} if is_text else set(table["media_kind"].to_pylist())
+        if len(self._kinds) > 1:
             raise SchemaMismatch(
-                f"{self._name}: {' and '.join(sorted(self._contents))} in one partition; "
+                f"{self._name}: {' and '.join(sorted(self._kinds))} in one partition; "
                 "expected documents of one kind. Seal each kind as a source of its own"
             )
         digests = table["sha256_text" if is_text else "sha256_media"].to_pylist()
@@ -138,7 +138,7 @@ def find_damage(store: Store, seal: Seal) -> Iterator[tuple[str, str]]:
             found = store.sha256(path) if expected else expected
             if found != expected:
                 yield path, f"has SHA-256 {found}, and the manifest says {expected}"
-            for document_id, stated, is_intact in _documents(store, path, seal):
+            for document_id, stated, is_intact in _verify_documents(store, path, seal):
                 digest.update(f"{document_id} {stated}\n".encode())
                 num_documents += 1
                 if not is_intact:
@@ -153,8 +153,8 @@ def find_damage(store: Store, seal: Seal) -> Iterator[tuple[str, str]]:
         yield manifest, f"has {seal.num_documents} documents, and its files {num_documents}"
 
 
-def _documents(store: Store, path: str, seal: Seal) -> Iterator[tuple[str, str, bool]]:
-    """Yield (id, digest in the row, True if the content has this digest) for each document."""
+def _verify_documents(store: Store, path: str, seal: Seal) -> Iterator[tuple[str, str, bool]]:
+    """Yield for each document: id, digest in the row, True if the content has this digest."""
     names = ["sha256_text", "text"] if seal.is_text else ["sha256_media", "media"]
     with store.open(path) as file:
         parquet = pq.ParquetFile(file, page_checksum_verification=True)

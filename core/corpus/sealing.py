@@ -81,9 +81,9 @@ def seal_partition(
         StorageError: during the call, another process sealed this version, or a takedown ran; or
             texts of a sealed version are there, and only their manifest is lost.
     """
-    forgotten = list_tombstones(store)
+    tombstones = list_tombstones(store)
     versions = list_versions(store, partition)
-    folder = partition.folder_of(_next(versions))
+    folder = partition.folder_of(_next_version(versions))
     require_manifest(store, folder)
     writer = PartWriter(store, folder, str(partition))
     description = Description()
@@ -98,7 +98,7 @@ def seal_partition(
         writer.close()
         with store.alone(partition.path):
             # Another process may have changed versions or tombstones since this call began.
-            if list_tombstones(store) != forgotten:
+            if list_tombstones(store) != tombstones:
                 raise StorageError(
                     f"{partition}: documents were forgotten meanwhile; run the same again, "
                     "without them"
@@ -115,21 +115,21 @@ def seal_partition(
         raise
 
 
-def _next(versions: Sequence[Seal]) -> int:
+def _next_version(versions: Sequence[Seal]) -> int:
     return versions[-1].version + 1 if versions else 1
 
 
 def require_manifest(store: Store, folder: str) -> None:
     """Raise StorageError if the folder has the files of a sealed version without its manifest.
 
-    A killed crawl leaves parts alone, or with the mark that it was sealing them.
+    A killed crawl leaves only parts, or parts and the file ``.sealing``. Neither is an error.
     """
     paths = store.list(f"{folder}/*")
     names = {path.rpartition("/")[2] for path in paths}
     parts = {name for name in names if name.startswith("part-")}
-    beside = {name for name in names - parts if name.endswith((".parquet", ".zst"))}
-    beside = {name for name in beside if not name.startswith(".tmp-")}
-    if parts and beside and not names & {MANIFEST, _SEALING}:
+    further = {name for name in names - parts if name.endswith((".parquet", ".zst"))}
+    further = {name for name in further if not name.startswith(".tmp-")}
+    if parts and further and not names & {MANIFEST, _SEALING}:
         raise StorageError(
             f"{store.url(folder)} has sealed texts, and their {MANIFEST} is missing; nothing was "
             f"changed. Bring {MANIFEST} back from a backup; or move the folder out of the data "
@@ -163,7 +163,7 @@ class _Sealing:
         self._partition = partition
         self._writer = writer
         self._newest = versions[-1] if versions else None
-        self._version = _next(versions)
+        self._version = _next_version(versions)
         self._digest = writer.digest.hexdigest()
         self._description = description
 
@@ -183,9 +183,9 @@ class _Sealing:
             raise self._hold(reasons)
         return self._seal()
 
-    def _keep(self, newest: Seal, is_again: bool) -> Seal:
-        """Keep the newest version, as the content is equal; if ``is_again``, renew its manifest."""
-        if not is_again:
+    def _keep(self, newest: Seal, with_new_manifest: bool) -> Seal:
+        """Keep the newest version, whose content is equal; renew its manifest if asked to."""
+        if not with_new_manifest:
             self._writer.discard()
             self._clear(newest)
             return newest
@@ -197,11 +197,12 @@ class _Sealing:
         for name, data in self._description.files.items():
             self._store.write_bytes(f"{newest.folder}/{name}", data)
         former = newest.manifest
-        stays = {name: former[name] for name in _OF_THE_VERSION if name in former}
-        stays["sealed_at"] = former.get("sealed_at", former.get("ended_at"))
-        manifest = {**self._manifest(self._description.manifest), **stays, "files": files}
+        unchanged = {name: former[name] for name in _OF_THE_VERSION if name in former}
+        unchanged["sealed_at"] = former.get("sealed_at", former.get("ended_at"))
+        manifest = {**self._manifest(self._description.manifest), **unchanged, "files": files}
         manifest["version"] = newest.version
         self._store.write_bytes(f"{newest.folder}/{MANIFEST}", _as_json(manifest))
+        # Delete the written parts, unless they have replaced those of the newest version.
         self._writer.is_kept = files is self._writer.files
         self._writer.discard()
         kept = read_manifest(self._store, self._partition, f"{newest.folder}/{MANIFEST}")
@@ -244,14 +245,14 @@ class _Sealing:
             "or crawl it again"
         )
 
-    def _manifest(self, describe: Mapping[str, object]) -> dict[str, object]:
-        """Return the manifest of this version; ``describe`` is what the crawl says of itself."""
+    def _manifest(self, crawl_entries: Mapping[str, object]) -> dict[str, object]:
+        """Return the manifest of this version, with the entries that the crawl adds."""
         return {
             "source": self._partition.source,
             "month": str(self._partition.month) if self._partition.month else None,
             "version": self._version,
             "sealed_at": dt.datetime.now(dt.UTC).isoformat(timespec="microseconds"),
-            **describe,
+            **crawl_entries,
             "content": self._writer.content,
             "digest": self._digest,
             "num_documents": self._writer.num_documents,
@@ -312,8 +313,9 @@ def accept_held(store: Store, partition: Partition, why: str) -> Seal:
         raise StorageError(f"{store.url(path)} {problem}; crawl {partition} again")
     now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
     accepted = {"why": why.strip(), "at": now, "although": held.manifest[HELD_BECAUSE]}
-    derived = ("source", "month", "version", "sealed_at", HELD_BECAUSE, "status_when_accepted")
-    describe = {key: value for key, value in held.manifest.items() if key not in derived}
+    # Sealing computes these entries again, or they are of the held crawl only.
+    left_out = ("source", "month", "version", "sealed_at", HELD_BECAUSE, "status_when_accepted")
+    describe = {key: value for key, value in held.manifest.items() if key not in left_out}
     describe |= {"status": held.manifest["status_when_accepted"], "accepted": accepted}
     names = [path.rpartition("/")[2] for path in store.list(f"{held.folder}/*")]
     files = {

@@ -1,8 +1,8 @@
-"""Simulated text: how the simulator names itself, and how sealed items say where they are from."""
+"""Marks of simulated text: the header of simulated sites, and the licence of sealed items."""
 
 from __future__ import annotations
 
-HEADER = "Tidemark-Simulator"  # response header of each site with text of a simulated world
+HEADER = "Tidemark-Simulator"  # response header of each simulated site
 # In place of an item's own licence and attribution. The macro ``is_simulated`` has the same text.
 LICENCE = "LicenseRef-tidemark-simulator"
 ATTRIBUTION = "the simulator of tidemark"

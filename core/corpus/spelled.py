@@ -1,7 +1,7 @@
 """Search of sealed texts that spell one of some words, such as a tokenizer's control tokens.
 
-Planning asks this of each partition. So the outcomes are kept under ``work/spelled/``, one small
-file for each set of words. A file that is lost or damaged costs time only.
+Planning searches each partition, so results are cached under ``work/spelled/``, in one small file
+per set of words. If this file is lost or damaged, the texts are searched again.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def find_spelled(
 ) -> frozenset[str]:
     """Return the digests of sealed texts that contain one of the words.
 
-    ``sealed`` has a function by digest, which reads the texts. A text that cannot be read has no
-    word here; scoring it reports the error.
+    ``sealed`` maps each digest to a function that reads the texts. An unreadable text counts as
+    one without the words; scoring it reports the error.
     """
     if not words:
         return frozenset()

@@ -34,6 +34,8 @@ class Rule:
 
 
 def _each(says: str, broken: Callable[..., pa.ChunkedArray], *columns: str) -> list[Rule]:
+    """Return one rule per column; ``broken`` gets the column and returns True for bad rows."""
+
     def rule(name: str) -> Rule:
         return Rule(f"{name} must {says}", lambda t: broken(t[name]))
 
@@ -86,18 +88,20 @@ def _half_a_sample(table: pa.Table) -> pa.ChunkedArray:
 
 
 def _differs_in_errors(table: pa.Table) -> pa.ChunkedArray:
+    """Return True for rows in which some but not all verdicts are ``error``."""
     is_error = pc.equal(table["status"], "error")
     other = [pc.equal(table[name], "error") for name in ("lenient_status", "paper_status")]
     return pc.or_(pc.xor(is_error, other[0]), pc.xor(is_error, other[1]))
 
 
 def _odd_nats(table: pa.Table) -> pa.ChunkedArray:
+    """Return True for rows whose list is empty, or has a negative or non-finite number."""
     lists = table["token_nats"].combine_chunks()
     values = pc.list_flatten(lists)
     is_odd = pc.or_(pc.less(values, 0), pc.invert(pc.is_finite(values)))
     odd_rows = pc.list_parent_indices(lists).filter(is_odd)
-    numbers = pa.array(range(len(lists)), odd_rows.type)
-    return pc.or_(pc.is_in(numbers, odd_rows), pc.equal(pc.list_value_length(lists), 0))
+    row_numbers = pa.array(range(len(lists)), odd_rows.type)
+    return pc.or_(pc.is_in(row_numbers, odd_rows), pc.equal(pc.list_value_length(lists), 0))
 
 
 def _odd_resolution(table: pa.Table) -> pa.ChunkedArray:
@@ -108,13 +112,14 @@ def _odd_resolution(table: pa.Table) -> pa.ChunkedArray:
 
 
 def _no_first_day(table: pa.Table) -> pa.ChunkedArray:
+    """Return True for rows whose month does not begin a period of the source's kind."""
     source = table["source"]
     month = table["month"]
-    is_later = pc.not_equal(pc.day(month), 1)
-    is_between = pc.and_(is_later, pc.not_equal(pc.day(month), 16))
-    is_no_monday = pc.not_equal(pc.day_of_week(month), 0)
-    by_half = pc.if_else(pc.ends_with(source, f":{HalfMonth.kind}"), is_between, is_later)
-    return pc.if_else(pc.ends_with(source, f":{Week.kind}"), is_no_monday, by_half)
+    no_month = pc.not_equal(pc.day(month), 1)
+    no_half_month = pc.and_(no_month, pc.not_equal(pc.day(month), 16))
+    no_week = pc.not_equal(pc.day_of_week(month), 0)  # 0: Monday
+    by_half = pc.if_else(pc.ends_with(source, f":{HalfMonth.kind}"), no_half_month, no_month)
+    return pc.if_else(pc.ends_with(source, f":{Week.kind}"), no_week, by_half)
 
 
 _FIRST_OF_MONTH = Rule("month must be the first day of a month", _no_first_day)
@@ -284,6 +289,8 @@ def _is_of(type_: pa.DataType, kinds: set[str]) -> bool:
 
 
 def _first_uncastable(column: pa.ChunkedArray, type_: pa.DataType) -> int:
+    """Return the number of the first row that cannot be cast, by bisection."""
+
     def fails(row: int) -> bool:
         try:
             column.slice(0, row + 1).cast(type_)
@@ -305,10 +312,10 @@ def _raise_first(table: pa.Table, broken: pa.ChunkedArray, says: str, where: str
         "item", "status", "lenient_status", "paper_status", "token_nats",
     )  # fmt: skip
     known = (name for name in names if name in table.column_names)
-    shown = ", ".join(f"{name}={_shown(table[name][row])!r}" for name in known)
+    shown = ", ".join(f"{name}={_printable(table[name][row])!r}" for name in known)
     raise SchemaMismatch(f"{where}: row {row}: {says} ({shown})")
 
 
-def _shown(value: pa.Scalar) -> object:
+def _printable(value: pa.Scalar) -> object:
     # Convert dates to text, since Arrow has dates in years that Python's ``date`` does not support.
     return str(value.cast(pa.string())) if pa.types.is_date(value.type) else value.as_py()

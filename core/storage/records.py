@@ -23,7 +23,7 @@ def read_record(
 ) -> Record:
     """Return the record in a file; raise ``error``, with its first bad field, if it is damaged.
 
-    A record of a later version that this one cannot read is called so.
+    If a later version of tidemark wrote the record, the error says so.
     """
     content = store.read_bytes(path)
     try:

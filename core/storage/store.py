@@ -56,8 +56,8 @@ class Store:
     """A tree of files addressed by relative POSIX paths, such as ``corpus/…/manifest.json``.
 
     Writes are atomic: a reader sees the old file or the complete new file. A temporary file is
-    synced and renamed. ``Store`` of an address, such as ``s3://bucket/prefix``, is a subclass of it
-    from an extra, which may write otherwise.
+    synced and renamed. For an address such as ``s3://bucket/prefix``, ``Store`` returns an instance
+    of a subclass, which an extra defines. The subclass may write in another way.
 
     Args:
         root: a local folder, or an address that an extra opens.
@@ -70,7 +70,7 @@ class Store:
     """
 
     def __new__(cls, root: str = "", *_arguments: Any, **_options: Any) -> Store:
-        """Make a store of the class for ``root``; unpickling gives none, and knows the class."""
+        """Make an instance of the class that opens ``root``. Unpickling passes no ``root``."""
         if cls is Store and "://" in root:
             return super().__new__(_find_subclass(root))
         return super().__new__(cls)
@@ -88,6 +88,7 @@ class Store:
         return f"{self.root}/{path}" if path else self.root
 
     def _key(self, path: str) -> str:
+        """Return the full path for fsspec; raise StorageError outside of the data root."""
         if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
             raise StorageError(f"{path!r} leaves the data root {self.root}")
         return f"{self._base}/{path}"
@@ -119,9 +120,9 @@ class Store:
         """Return the paths that match a glob pattern, each with the stamp of its file."""
         key = self._key(pattern)
         base = self._base.rstrip("/") + "/"
-        whole = glob.escape(self._base) + key.removeprefix(self._base)
+        full_pattern = glob.escape(self._base) + key.removeprefix(self._base)
         doing = f"list {self.url(pattern)}"
-        found = self._do(doing, lambda: self._fs.glob(whole, detail=True))
+        found = self._do(doing, lambda: self._fs.glob(full_pattern, detail=True))
         return {path.removeprefix(base): Stamp.of(info) for path, info in sorted(found.items())}
 
     def read_bytes(self, path: str) -> bytes:

@@ -14,7 +14,8 @@ from pathlib import Path
 
 TEMPORARY = ".tmp-"  # begins the name of a file until it is complete
 _LEFTOVER_S = 24 * 3600  # age of a temporary file of another machine whose writer must be dead
-_WRITER = re.compile(r"-([0-9a-f]{8})\.(\d{1,9})\.(\d{1,18})-[^-]*$")  # host, process, its start
+_WRITER = re.compile(r"-(?P<host>[0-9a-f]{8})\.(?P<pid>\d{1,9})\.(?P<start>\d{1,18})-[^-]*$")
+_START_FIELD = 18  # index of ``starttime`` among the fields after the state in /proc/<pid>/stat
 
 
 @lru_cache(maxsize=1)
@@ -34,7 +35,7 @@ def start_of(pid: int) -> int | None:
     except OSError:
         return None
     state, *fields = stat.rpartition(")")[2].split()  # the process name may contain spaces
-    return None if state in "ZX" else int(fields[18])
+    return None if state in "ZX" else int(fields[_START_FIELD])
 
 
 def prefix_of(name: str) -> str:
@@ -50,15 +51,15 @@ def prefix_of_mine(name: str) -> str:
 
 @lru_cache(maxsize=1)
 def _own_start(pid: int) -> int:
-    """Return the start of this process; its number is the key, since a fork has another one."""
+    """Return the start of this process. The cache key is ``pid``, which differs after a fork."""
     return start_of(pid) or 0
 
 
 def sweep(folder: Path, prefix: str = TEMPORARY) -> None:
     """Delete temporary files and folders of killed writers; never those of a living process.
 
-    Of another machine, or another boot of this one, only files that are a day old are deleted. The
-    whole folder is listed, so callers do this once a folder, not once a write.
+    Files of another machine, or of another boot of this one, are deleted once they are a day old.
+    The whole folder is listed, so callers do this once per folder, not at each write.
     """
     with os.scandir(folder) as entries:
         found = [each for each in entries if each.name.startswith(prefix)]
@@ -73,9 +74,10 @@ def sweep(folder: Path, prefix: str = TEMPORARY) -> None:
 
 
 def _is_left(entry: os.DirEntry[str]) -> bool:
+    """Return True if the writer has ended, or, where unknown, if the file is a day old."""
     writer = _WRITER.search(entry.name)
-    if writer is not None and writer[1] == _host_id() and writer[3] != "0":
-        return start_of(int(writer[2])) != int(writer[3])
+    if writer is not None and writer["host"] == _host_id() and writer["start"] != "0":
+        return start_of(int(writer["pid"])) != int(writer["start"])
     day_ago = time.time() - _LEFTOVER_S
     is_file = entry.is_file(follow_symlinks=False)
     return is_file and entry.stat(follow_symlinks=False).st_mtime < day_ago
