@@ -45,6 +45,7 @@ from tasks.prefect.server import ask_once
 MONTHLY = "monthly/monthly"
 NOT_RESTARTED = ("work", "report")  # flows whose crashed runs are not replaced
 PAGE = 200  # maximum number of objects that a server returns per request
+MAX_SHOWN = 300  # maximum number of characters of a server's response in a message
 NO_ID = UUID(int=0)  # placeholder for ids in a dry run
 
 _Outcome = TypeVar("_Outcome")
@@ -136,6 +137,7 @@ def widen_pools(address: str, store: Store) -> list[Change]:
 def _make_alarms(
     work: Deployer, notify_url: SecretStr | None, keep_alarms: bool, monthly: UUID
 ) -> list[AutomationCore]:
+    """Return the automations that send alarms, from the extra for alarms; none without it."""
     for part in import_parts("alarms"):
         alarms: list[AutomationCore] = part.make_alarms(work, notify_url, keep_alarms, monthly)
         return alarms
@@ -181,16 +183,13 @@ class Deployer:
             self.do(Change("made", what, detail), self.client.create_work_pool, new)
             return
         if slots is None or slots == pool.concurrency_limit:
-            notes = []
-            if pool.concurrency_limit is not None:
-                notes.append(f"limit {pool.concurrency_limit}")
-            if pool.is_paused:
-                notes.append("paused")
+            limit = pool.concurrency_limit
+            notes = [f"limit {limit}"] if limit is not None else []
+            notes += ["paused"] if pool.is_paused else []
             self.keep(what, ", ".join(notes))
             return
         change = Change("changed", what, f"limit {pool.concurrency_limit} → {slots}")
-        update = WorkPoolUpdate(concurrency_limit=slots)
-        self.do(change, self.client.update_work_pool, name, update)
+        self.do(change, self.client.update_work_pool, name, WorkPoolUpdate(concurrency_limit=slots))
 
     def make_deployments(self, wanted: list[Deployment]) -> dict[str, UUID]:
         """Create or update deployments, remove others of ours; return the ids by full name."""
@@ -211,6 +210,7 @@ class Deployer:
         return ids
 
     def _existing(self) -> dict[str, DeploymentResponse]:
+        """Return all deployments of the server by full name."""
         flows = {flow.id: flow.name for flow in _all(self.client.read_flows)}
         found = _all(self.client.read_deployments)
         return {f"{flows[each.flow_id]}/{each.name}": each for each in found}
@@ -225,6 +225,7 @@ class Deployer:
         )
 
     def _update(self, wanted: Deployment, found: DeploymentResponse) -> None:
+        """Change the fields and schedules of a deployment that differ from the wanted ones."""
         what = f"deployment {wanted.full_name}"
         fields = wanted.fields()
         changed = {name: value for name, value in fields.items() if value != getattr(found, name)}
@@ -244,7 +245,7 @@ class Deployer:
         """Create or update automations; remove all other automations with tidemark's prefix."""
         found = [a for a in _all(self.client.read_automations) if a.name.startswith(PREFIX)]
         existing = {each.name: each for each in found}
-        twins = [each for each in found if existing[each.name].id != each.id]
+        duplicates = [each for each in found if existing[each.name].id != each.id]
         for each in wanted:
             what = f"automation {each.name}"
             old = existing.pop(each.name, None)
@@ -258,7 +259,7 @@ class Deployer:
             # The client omits unset fields; the server requires all fields except owner_resource.
             whole = AutomationCore.model_validate(same.model_dump(exclude={"owner_resource"}))
             self.do(Change("changed", what), self.client.update_automation, old.id, whole)
-        for each in [*existing.values(), *twins]:
+        for each in [*existing.values(), *duplicates]:
             change = Change("removed", f"automation {each.name}")
             self.do(change, self.client.delete_automation, each.id)
 
@@ -312,23 +313,25 @@ def _reschedule(
     keys = [(each.cron, each.timezone) for each in wanted]
     if len(found) == len(keys) and set(keys) == set(active):
         return None
-    otherwise = not found or any(each.active for each in found)
+    are_new_active = not found or any(each.active for each in found)
     return [
-        DeploymentScheduleUpdate(schedule=each, active=active.get(key, otherwise))
+        DeploymentScheduleUpdate(schedule=each, active=active.get(key, are_new_active))
         for each, key in zip(wanted, keys, strict=True)
     ]
 
 
 @contextlib.contextmanager
 def _explained(address: str) -> Iterator[None]:
+    """Convert errors of Prefect and httpx in a ``with`` block into OrchestrationError."""
     server = f"the Prefect server at {without_password(address)} (PREFECT_API_URL)"
     try:
         yield
     except PrefectHTTPStatusError as error:
         asked = f"{error.request.method} {error.request.url.path}"
         raise OrchestrationError(
-            f"{server} answers {error.response.status_code} to {asked}: {error.response.text[:300]}"
-            "; is it one of Prefect 3.9? Then deploy again: what was made is left"
+            f"{server} answers {error.response.status_code} to {asked}: "
+            f"{error.response.text[:MAX_SHOWN]}; is it one of Prefect 3.9? Then deploy again: what "
+            "was made is left"
         ) from error
     except (httpx.TransportError, httpx.InvalidURL, TimeoutError) as error:
         raise OrchestrationError(
@@ -337,7 +340,7 @@ def _explained(address: str) -> Iterator[None]:
         ) from error
     except (PrefectException, httpx.HTTPError, RuntimeError, ValueError) as error:
         # Prefect's client raises these where an answer is not of its version, or no JSON.
-        found = " ".join(repr(error).split())[:300]
+        found = " ".join(repr(error).split())[:MAX_SHOWN]
         raise OrchestrationError(
             f"{server} answers otherwise than Prefect {prefect_version} does ({found}): "
             "is it one of this version, and does the address end in /api? Then deploy again: what "

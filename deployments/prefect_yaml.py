@@ -19,6 +19,7 @@ from core.version import code_version
 from instruments.pools import POOLS
 
 PREFECT_YAML = Path(__file__).with_name("prefect.yaml")
+_FORMER_POOLS = ("one-gpu", "all-gpus", "apis")  # names in earlier versions
 NEEDED = ("monthly/monthly", "work/gpu", "work/gpu-all", "work/api", "report/report")
 
 
@@ -105,6 +106,7 @@ def read_deployments(
 
 
 def _read(path: Path) -> _File:
+    """Return the content of a file of deployments; raise MalformedInput for a bad one."""
     try:
         return _File.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
     except OSError as error:
@@ -117,6 +119,7 @@ def _read(path: Path) -> _File:
 
 
 def _of_periods(sources: Sequence[str]) -> list[Deployment]:
+    """Return the deployments of half-months and weeks, which an extra defines."""
     for part in import_parts("period_deployments"):
         deployments: list[Deployment] = part.list_deployments(sources)
         return deployments
@@ -134,7 +137,5 @@ def is_ours(full_name: str, entrypoint: str | None, parameters: dict[str, Any]) 
     of_ours = rf"(flows|extras\.\w+)\.{re.escape(flow)}\.{re.escape(flow)}"
     if not re.fullmatch(of_ours, entrypoint or ""):
         return False
-    now = (flow, *POOLS, "half-month", "week")
-    formerly = ("one-gpu", "all-gpus", "apis")
-    of_source = flow == "crawl" and parameters.get("source") == name
-    return name in (*now, *formerly) or of_source
+    names = (flow, *POOLS, "half-month", "week", *_FORMER_POOLS)
+    return name in names or (flow == "crawl" and parameters.get("source") == name)

@@ -16,7 +16,7 @@ from core.month import Period
 from instruments.planning import last_period
 from tasks.prefect.server import ask_server, run_log
 
-MAX_CRASHES = 5  # in a row, after which a run is not begun again
+MAX_CRASHES = 5  # number of crashes in a row after which a run is not begun again
 
 
 def period_due(sources: list[str] | None) -> Period:
@@ -30,10 +30,10 @@ def name_of_run() -> str:
 
 
 def begin_run(left_out: Sequence[str] = (), **pinned: str) -> str:
-    """Return the name of this run, after a check; log what is ``left_out``.
+    """Return the name of this run, unless it crashes again and again; log what is ``left_out``.
 
-    Parameters that depend on the time of the run are ``pinned``: if the run crashes, the server
-    starts another one with the same parameters.
+    ``pinned`` are parameters that would depend on the time. They are stored on the server, which
+    starts another run with the same parameters if this run crashes.
 
     Raises:
         OrchestrationError: the server started this run after ``MAX_CRASHES`` crashes in a row.

@@ -28,8 +28,7 @@ def finish(
 ) -> None:
     """Land what is written, publish what is new, and write the site.
 
-    What fails becomes a hole of ``summary``. ``models`` are those of the run, which may be missing
-    in the catalogue.
+    What fails becomes a hole of ``summary``. The catalogue may lack ``models`` of the run.
     """
     written = Unlanded()
     try:
@@ -46,6 +45,7 @@ def finish(
 
 
 def _land_losses(summary: RunSummary, models: Sequence[str], settings: Settings) -> Unlanded:
+    """Land the losses that are written and not landed; return what was found."""
     written = find_unlanded(models, settings)
     summary.holes += [f"land {problem}" for problem in written.problems]
     for entry, cells in written.cells:

@@ -30,7 +30,7 @@ from tasks.prefect.server import in_time, run_log
 
 ATTEMPTS = 3  # maximum number of rounds that begin with the same pending work
 AWAY_S = 24 * 3600.0  # maximum outage of the server or the data root, in seconds
-PATIENCE = 30  # looks for which ``gpu`` waits until a flow run of ``gpu-all`` has begun
+PATIENCE = 30  # maximum number of looks in which ``gpu`` waits for a flow run of ``gpu-all``
 _PAGE = 200  # maximum number of flow runs per response of the server
 _REFUSALS = (400, 409, 422)  # statuses: a repeated request would be refused again
 
@@ -45,10 +45,7 @@ class Pending:
     @property
     def all(self) -> frozenset[str]:
         """The pending work of all models."""
-        found = set()
-        for model, keys in self.keys.items():
-            found |= {f"{model}/{key}" for key in keys}
-        return frozenset(found)
+        return frozenset(f"{model}/{key}" for model, keys in self.keys.items() for key in keys)
 
 
 ListPending = Callable[[Collection[str]], Mapping[Pool, Pending]]
@@ -113,6 +110,7 @@ class Rounds:
         return not self._active
 
     def _read_states(self, client: SyncPrefectClient) -> None:
+        """Ask for the states of the active flow runs; log and drop those that have ended."""
         ids = list(self._active)
         found: list[FlowRun] = []
         for start in range(0, len(ids), _PAGE):
@@ -135,21 +133,22 @@ class Rounds:
 
         Else flow runs of single GPUs would begin first, and the model would wait for all of them.
         """
-        whole = self._active_of("gpu-all")
-        if pool != "gpu" or not whole:
+        for_all_gpus = self._active_of("gpu-all")
+        if pool != "gpu" or not for_all_gpus:
             return False
-        if any(run.state is not None and run.state.is_running() for run in whole):
+        if any(run.state is not None and run.state.is_running() for run in for_all_gpus):
             return False
         self._num_waits += 1
         return self._num_waits <= PATIENCE  # later, no worker of ``gpu-all`` seems to run
 
     def _start(self, client: SyncPrefectClient, pool: Pool, pending: Pending) -> None:
+        """Start the flow runs of a pool that its pending work and its free workers need."""
         num_active = len(self._active_of(pool))
         if not pending.all or (num_active and pool == "api"):
             return
         num_free = 0 if pool == "api" else in_time(partial(count_free_workers, client, pool))
-        if num_active:  # workers that have become free help
-            num_taken = max(num_active, pending.num_claimed)  # who has no cell will take one
+        if num_active:  # start further flow runs on workers that have become free
+            num_taken = max(num_active, pending.num_claimed)  # each active run takes a cell
             groups = [list(pending.keys)] * min(num_free, max(0, len(pending.all) - num_taken))
         else:
             groups = self._divide(pool, pending, num_free)
@@ -173,15 +172,15 @@ class Rounds:
             return []
         if attempt == ATTEMPTS:  # one of the models may kill its process
             return [[model] for model, keys in pending.keys.items() if keys]
-        # Models that lack nothing now may lack something soon.
+        # Models without pending work may have some once more months are sealed.
         return [list(pending.keys)] * max(1, min(num_free, len(pending.all)))
 
     def _start_one(self, client: SyncPrefectClient, pool: Pool, models: list[str]) -> None:
+        """Start one flow run; give the pool up if the server has or accepts no such run."""
+        given = {**self._parameters, "pool": pool, "models": models}
+        start = partial(run_deployment, parameters=given, timeout=0, as_subflow=True)
         try:
-            given = {**self._parameters, "pool": pool, "models": models}
-            name = f"work/{pool}"
-            start = partial(run_deployment, name, parameters=given, timeout=0, as_subflow=True)
-            run: Any = in_time(start)
+            run: Any = in_time(partial(start, f"work/{pool}"))
         except ObjectNotFound:
             self._given_up.add(pool)
             self.problems.append(f"there is no deployment work/{pool}; run `tidemark deploy`")

@@ -35,7 +35,7 @@ def run_months(
 ) -> RunSummary:
     """Crawl, let workers score, land, publish and report; what fails becomes a hole.
 
-    If ``always``, workers look at all models, whatever the names of files tell: cells of a former
+    If ``always``, workers look at all models, even if each cell has a file: cells of a former
     version of the scorer are computed again.
     """
     store = Store(settings.home)
@@ -85,7 +85,7 @@ class ScoringLeft:
             pending = found.setdefault(self._known[model, fleet], Pending())
             pending.num_claimed += len(left.claimed)
             pending.keys[model] = frozenset(map("/".join, left.pending))
-            if self._always and model not in completed:
+            if self._always and model not in completed:  # a key of its own, as no name tells it
                 pending.keys[model] |= {"whatever names tell"}
         return found
 

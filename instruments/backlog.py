@@ -1,6 +1,6 @@
-"""The cells of losses that are left, as far as the names of files tell.
+"""Find the pending and failed cells of losses by the names of files.
 
-No weights and no files of cells are read, so that machines without the models can tell. The name
+Neither weights nor loss files are read, so that machines without the models can do this. The name
 of a file has the protocol and the digest of the text. A cell that was computed with another dtype,
 or by another version of the scorer, therefore counts as done.
 """
@@ -30,12 +30,12 @@ from instruments.driver import Backlog
 from models.catalogue import find_model
 from models.scoring.protocols import get_protocol
 
-_TOKEN_BYTES = 4  # of text; the same for all models, as only ratios count
+_TOKEN_BYTES = 4  # assumed bytes of text per token; equal for all models, as only ratios count
 Text = tuple[str, str]  # folder of the partition, first characters of the text's digest
 
 
 class CellName(NamedTuple):
-    """Model, protocol and text of a cell, as the path of its losses or of its failure tells."""
+    """Model, protocol and text of a cell, from the path of its losses or its failure record."""
 
     model: str
     protocol: str
@@ -87,12 +87,9 @@ def list_left(
         left = Left(name)
         # A model that could not be planned is recorded by the name of the request.
         for each in {name, model}:
-            if not files[each].is_broken:
-                continue
-            broken = read_failure(store, stem_of_model(Cell.ROOT, each))
-            if broken is None or broken.protocol not in (None, protocol):
-                continue
-            if broken.is_final(run):
+            stem = stem_of_model(Cell.ROOT, each)
+            broken = read_failure(store, stem) if files[each].is_broken else None
+            if broken and broken.protocol in (None, protocol) and broken.is_final(run):
                 left.failed.append(broken)
         _add_cells(left, seals, files[name], run, store)
         left.claimed = claimed[name] & left.pending.keys()
@@ -146,6 +143,7 @@ def list_files(store: Store, protocol: str, texts: Iterable[Text] = ()) -> dict[
 
 
 def _list_claimed(store: Store, protocol: str) -> dict[str, set[Text]]:
+    """Return the texts whose cells under a protocol are claimed by processes, by model."""
     found: dict[str, set[Text]] = defaultdict(set)
     for path in list_claimed(store):
         name = read_name(path)
@@ -155,12 +153,12 @@ def _list_claimed(store: Store, protocol: str) -> dict[str, set[Text]]:
 
 
 def sealed_text(seal: Seal) -> Text:
-    """Return what the names of the files of a sealed text have in common."""
+    """Return the parts that identify a sealed text in the paths of its cells."""
     return (seal.partition.path.removeprefix("corpus/"), seal.digest[:12])
 
 
 def read_name(path: str) -> CellName | None:
-    """Return what the path of a file of losses tells; see ``Cell``. None: it is none of losses."""
+    """Parse the path of a loss file or failure record (see ``Cell``); None for other paths."""
     root, _, rest = path.partition("/")
     model, _, rest = rest.partition("/")
     folder, _, file = rest.rpartition("/")
@@ -209,6 +207,7 @@ def backlogs_of(
         return median_seconds(store, records, per_token=True)
 
     def backlogs(models: Sequence[str]) -> dict[str, Backlog]:
+        """Return the unclaimed cells of each model, with the estimated time of one process."""
         found = list_left(models, sources, months, run, settings)
         free: dict[str, dict[Text, Seal]] = {}
         for model, left in found.items():
@@ -230,6 +229,7 @@ def backlogs_of(
 
 
 def _size_of(model: str, settings: Settings) -> float:
+    """Return the number of parameters used per token, or 1 if unknown."""
     with contextlib.suppress(UnknownName):  # its plan reports that it is gone
         entry = find_model(model, settings)
         return float(entry.active_parameters or entry.parameters or 1)

@@ -1,4 +1,4 @@
-"""Crawling of many months of many sources in one process, a thread a source.
+"""Crawling of many months of many sources in one process, with one thread per source.
 
 Sources wait for their sites, not for the processor. The months of a source are crawled in order,
 since each month is compared with the earlier sealed ones.
@@ -66,23 +66,23 @@ def crawl_source(
 ) -> Iterator[Seal | Failure]:
     """Crawl months of a source, and yield the result of each.
 
-    Once the source does not answer for one month, its other months are not tried: each would take
-    as long to fail. Months that are sealed stay as they are.
+    If the site does not answer for one month, the later months are not tried, because each would
+    take as long to fail. For those that are sealed, the seal is yielded.
     """
-    dead: Failure | None = None
+    outage: Failure | None = None  # why the site was given up
     for month in months:
         go_on()
         what = f"crawl {source} {month}"
-        if dead is not None:
+        if outage is not None:
             seal = read_seal(Store(settings.home), Partition(source, month))
-            yield seal or Failure(what, f"not tried, since {dead}", error=dead.error)
+            yield seal or Failure(what, f"not tried, since {outage}", error=outage.error)
             continue
         try:
             result = crawl(source, month, settings)
         except Exception as error:  # noqa: BLE001 - other sources and months go on after any error
             result = failure_of(what, error)
         if isinstance(result, Failure) and result.error in _UNREACHED:
-            dead = result
+            outage = result
         yield result
 
 

@@ -3,8 +3,7 @@
 Any number of processes on any machines may work at the same time. Claims divide the cells among
 them, so that they need no coordinator. A process takes the model with the most work left per
 process on it. It loads the model once, and computes the cells that nobody else has begun. Then it
-takes the next model. At the end it waits for the cells of others, and does those of processes that
-died.
+takes the next model. At the end it waits for cells of others, and does those of dead processes.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -150,7 +150,7 @@ def rank(backlogs: Mapping[str, Backlog], processes: Mapping[str, int]) -> list[
 
 
 class _Drain:
-    """One call of ``work``."""
+    """The state of one call of ``work``, and the steps that take, compute and await cells."""
 
     def __init__(self, request: WorkRequest, settings: Settings, execute: Execute) -> None:
         self.store = Store(settings.home)
@@ -159,11 +159,11 @@ class _Drain:
         self._settings = settings
         self._execute = execute
         self._given_up: set[str] = set()  # models that this process cannot use
-        self._seen: dict[str, frozenset[str]] = {}  # keys that were left when a model was taken
-        self._of_others: list[tuple[Plan[Any], list[Group]]] = []
+        self._seen: dict[str, frozenset[str]] = defaultdict(frozenset)  # keys left when last taken
+        self._of_others: list[tuple[Plan[Any], list[Group]]] = []  # groups that others compute
         self._recorded: set[str] = set()  # stems of the records of failures
         self._num_ended = 0  # groups of the present plan
-        self._num_failed = 0
+        self._num_failed = 0  # groups of the present plan
 
     def choose(self) -> str | None:
         """Return the model to take now: the one with the most work left per process on it."""
@@ -171,16 +171,12 @@ class _Drain:
         backlogs = self._request.backlog(models)
         present_on = count_present(self.store)
         processes = {model: present_on[f"{self._request.root}/{model}"] for model in models}
-        new = [
-            model
-            for model in rank(backlogs, processes)
-            if backlogs[model].keys - self._seen.get(model, frozenset())
-        ]
+        new = [each for each in rank(backlogs, processes) if backlogs[each].keys - self._seen[each]]
         if len(new) > 1:
             self._request.expect(new[1])
         if not new:
             return None
-        self._seen[new[0]] = self._seen.get(new[0], frozenset()) | backlogs[new[0]].keys
+        self._seen[new[0]] |= backlogs[new[0]].keys
         return new[0]
 
     def present_on(self, model: str) -> AbstractContextManager[None]:
@@ -245,10 +241,12 @@ class _Drain:
                 yield tuple(left)
 
     def _is_final(self, failure: CellFailure) -> bool:
+        """Return True if a failed cell is not tried again in this run."""
         is_retried = self._request.retry_failed and failure.run != self._request.run
         return failure.is_final(self._request.run) and not is_retried
 
     def _compute(self, plan: Plan[Any], groups: Sequence[Group]) -> bool:
+        """Compute groups; return False if the model failed. Keep claimed groups for later."""
         self._num_ended = 0
         self._num_failed = 0
         claimed: list[Group] = []
@@ -267,7 +265,7 @@ class _Drain:
     def _free(
         self, plan: Plan[Any], groups: Sequence[Group], claimed: list[Group]
     ) -> Iterator[Group]:
-        """Yield each group when its turn comes, without what is done; add the claimed ones."""
+        """Yield the groups that nobody computes, without done cells; add others to ``claimed``."""
         for cells in groups:
             missing = tuple(cell for cell in cells if not plan.is_done(cell, self.store))
             self.summary.num_cells += len(cells) - len(missing)
@@ -281,6 +279,7 @@ class _Drain:
     def _count(
         self, plan: Plan[Any], cells: Group, result: Done | Failure, num_groups: int
     ) -> None:
+        """Add a result to the summary, update the cells' failure records, report progress."""
         summary = self.summary
         self._num_ended += 1
         if isinstance(result, Failure):
@@ -297,10 +296,8 @@ class _Drain:
             if result.remark:
                 summary.remarks.append(Failure(str(cells[0]), result.remark))
             lack = Failure(str(cells[0]), result.lack, error="NoAnswer")
-            if result.lack:
-                summary.failures.append(lack)
-            for cell in done:
-                stem = plan.files_of(cell).stem
+            summary.failures += [lack] if result.lack else []
+            for stem in (plan.files_of(cell).stem for cell in done):
                 if result.lack:
                     self._note(stem, lack)
                 else:
@@ -309,11 +306,13 @@ class _Drain:
         progress.report(step, self._num_ended - self._num_failed, num_groups, self._num_failed)
 
     def _forget(self, stem: str) -> None:
+        """Delete the record of a cell's earlier failure, if there is one."""
         if stem in self._recorded:
             forget_failure(self.store, stem)
             self._recorded.discard(stem)
 
     def _note(self, stem: str, failure: Failure, protocol: str | None = None) -> None:
+        """Write the record of a failed cell or model; see ``core.cells.failures``."""
         record = CellFailure(
             run=self._request.run,
             cell=failure.what,

@@ -84,16 +84,16 @@ def plan_crawl(
 
 
 def last_period(sources: Sequence[str] | None, now: dt.datetime | None = None) -> Period:
-    """Return the last period that had ended at a time: a month, or of the kind of the sources.
+    """Return the last period of the sources' kind (default: month) that had ended at ``now``.
 
-    Sources of half-months and weeks must list it completely (``lag_days``). The schedule of months
-    waits for this already.
+    Half-months and weeks must also have ended ``lag_days`` of the sources ago, since sites list
+    items late. The schedule of monthly runs includes this delay.
 
     Raises:
         UsageError: the sources are of several kinds of periods.
         UnknownName: there is no such source.
     """
-    kinds = {kind_of(source): source for source in sources or ()} or {Month: ""}
+    kinds = {kind_of(source): source for source in sources or ()} or {Month: ""}  # an example each
     if len(kinds) > 1:
         names = " and ".join(kinds.values())
         raise UsageError(f"{names} have different periods; give them to runs of their own")

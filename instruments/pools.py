@@ -1,10 +1,10 @@
-"""Pools of workers: the one whose workers can use a model.
+"""The choice of the worker pool in which a model can be computed.
 
 A model whose weights do not fit on the smallest GPU of all workers belongs to the pool ``gpu-all``.
-The worker of this pool owns all GPUs of a machine. The weights take the model's parameters times
-the bytes of one in the workers' dtype. They fit if ``ROOM_FACTOR`` times as much fits. The rest is
-for activations. Other models belong to the pool ``gpu``, one to a GPU. Models behind servers answer
-questions in the pool ``api``, whose workers have the keys.
+A worker of this pool owns all GPUs of a machine. The size of the weights is the number of
+parameters times the bytes of one parameter in the workers' dtype. They fit if ``ROOM_FACTOR`` times
+their size fits, which leaves space for activations. Other models belong to the pool ``gpu``, whose
+workers own one GPU each. Models behind servers answer in pool ``api``, whose workers have the keys.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ POOLS: tuple[Pool, ...] = get_args(Pool)
 def pool_of(model: str, fleet: Fleet, settings: Settings, is_asked: bool = False) -> Pool:
     """Return the pool of a model; ``gpu`` if sizes are unknown, or no GPU is needed.
 
-    A model that ``is_asked`` generates text.
+    ``is_asked`` is True if the model answers questions or puzzles instead of scoring text.
     """
     try:
         entry = find_model(model, settings)

@@ -106,8 +106,6 @@ class Plan(ABC, Generic[_Cell]):
 
 
 Ended = tuple[tuple[Any, ...], Done | Failure]  # a group of cells, and its result
-
-
 # Runs groups of a plan, and yields each group with its result. It takes a group only when it can
 # begin it, and none after a fatal failure.
 Execute = Callable[[Plan[Any], Iterable[tuple[Any, ...]], Settings], Iterator[Ended]]
@@ -134,7 +132,7 @@ def in_process(
 def failure_of(what: str, error: BaseException, is_fatal: bool = False) -> Failure:
     """Convert an error to a Failure; log the traceback if the error is unexpected (a bug).
 
-    ``what`` is left out of the error's text, also without its verb ("crawl arxiv 2024-01").
+    If the error's text begins with ``what``, with or without its verb, this part is left out.
 
     Raises:
         BaseException: the error itself, if it ends the process, such as KeyboardInterrupt.

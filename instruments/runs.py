@@ -50,10 +50,7 @@ def score(request: Request, settings: Settings, retry_failed: bool = False) -> S
 
 
 def check_numerics(models: list[ModelEntry], settings: Settings) -> list[Failure]:
-    """Check the canary if a model other than compressors has computed cells.
-
-    The models may be folders, which are in no catalogue.
-    """
+    """Check the canary if any of the models, which have computed cells, is not a compressor."""
     if all(model.backend.is_control for model in models):
         return []
     try:
@@ -77,5 +74,6 @@ def finish(summary: RunSummary, done: Summary, settings: Settings) -> None:
 
 
 def _hole(failure: Failure) -> str:
+    """Return a failure as text; the names of cells get their step "score" as a prefix."""
     is_step = failure.what.partition(" ")[0] in ("canary", "land")
     return str(failure) if is_step else f"score {failure}"

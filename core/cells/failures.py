@@ -48,7 +48,7 @@ def stem_of_model(root: str, model: str) -> str:
 
 
 def note_failure(store: Store, stem: str, failure: CellFailure) -> None:
-    """Write the record of a failure; add the attempts of earlier runs. Only log what fails.
+    """Write the record of a failure; add the attempts of earlier runs. Only log write errors.
 
     ``stem`` is the path of the cell's files without a suffix.
     """

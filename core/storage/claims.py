@@ -11,10 +11,9 @@ the same host counts as dead as soon as its process has ended.
 A process lists the claims of a name, writes its file, and lists the claims again. If another claim
 has appeared, the process deletes its own file. Of two concurrent writers, the later one always sees
 the file of the other and gives up. So two processes never hold the same name. On a local disk, a
-lock (``Store.alone``) ensures that exactly one of them succeeds. Who waits for a dead holder
-deletes its claim, and so does the next holder. If a suspended holder resumes, it logs a warning,
-since its file is gone. This does no harm: two processes that write the same cell write the same
-losses, atomically.
+lock (``Store.alone``) ensures that exactly one of them succeeds. A process that waits for a dead
+holder, or takes its name, deletes the dead claim. A suspended holder that resumes logs a warning.
+This does no harm: two processes that write the same cell write the same losses, atomically.
 """
 
 from __future__ import annotations
@@ -41,6 +40,7 @@ FOLDER = "claims"
 BEAT_S = 15.0
 DEAD_AFTER_S = 90.0
 LOOK_S = 1.0
+_PAUSE_FACTORS = (0.5, 1.5)  # range of a random factor of pauses, which separates two processes
 _READ_TRIES = 5
 _PRESENCE = "work/"  # first part of the names of claims that only tell of a process
 _log = logging.getLogger(__name__)
@@ -70,10 +70,10 @@ class Holder(BaseModel):
 
 @dataclass
 class _Watched:
-    """The last observed beat (counter) of another process, and how long (s) it is unchanged."""
+    """The last observed beat (counter) of another process, and for how long it is unchanged."""
 
     beat: int
-    looked_at: float
+    looked_at: float  # monotonic time in seconds
     unchanged_s: float = 0.0
 
 
@@ -114,8 +114,7 @@ class Claims:
         The claims of dead processes are deleted, so that any process can claim the name at once.
         """
         while True:
-            # A random pause separates two processes that deleted their claims at the same time.
-            time.sleep(self._look_s * random.uniform(0.5, 1.5))  # noqa: S311
+            time.sleep(self._look_s * random.uniform(*_PAUSE_FACTORS))  # noqa: S311
             if is_done():
                 return
             paths = self._paths(name)
@@ -226,8 +225,8 @@ def present(store: Store, subject: str) -> Iterator[None]:
 def count_present(store: Store) -> Counter[str]:
     """Return the number of processes that work on each subject; see ``present``.
 
-    A process counts if it renewed its claim at most ``DEAD_AFTER_S`` before the newest claim was
-    written. Both times are those of the store, so that no two clocks are compared.
+    A process counts if it renewed its claim at most ``DEAD_AFTER_S`` seconds before the newest
+    claim was written. Both times are those of the store, so that no two clocks are compared.
     """
     stamps = store.list_stamped(f"{FOLDER}/*.json")
     newest = max((stamp.modified_at for stamp in stamps.values()), default=0.0)
@@ -250,6 +249,7 @@ def list_claimed(store: Store) -> list[str]:
 
 
 def _holders(store: Store) -> Iterator[tuple[str, Holder]]:
+    """Yield the path and the holder of each claim; log and skip unreadable ones."""
     for path in store.list(f"{FOLDER}/*.json"):
         try:
             holder = _read(store, path)
@@ -266,6 +266,7 @@ def _beating(store: Store, held: dict[str, Holder], beat_s: float) -> Iterator[N
     ended = threading.Event()
 
     def beat() -> None:
+        """Rewrite the files with increased beats until ``ended``; drop claims that were lost."""
         beats = dict(held)
         while beats and not ended.wait(beat_s):
             for path, holder in list(beats.items()):
@@ -293,6 +294,7 @@ def _key(name: str) -> str:
 
 
 def _read(store: Store, path: str) -> Holder | None:
+    """Return the holder of a claim, or None if the claim was released."""
     try:
         return Holder.model_validate_json(_bytes_of(store, path))
     except FileNotFoundError:
@@ -305,6 +307,7 @@ def _read(store: Store, path: str) -> Holder | None:
 
 
 def _bytes_of(store: Store, path: str) -> bytes:
+    """Read a claim; FileNotFoundError if it was released. Its holder may be rewriting it."""
     for attempt in range(_READ_TRIES):
         try:
             return store.read_bytes(path)

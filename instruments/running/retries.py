@@ -36,7 +36,6 @@ PAUSES: dict[type[TidemarkError], tuple[float, ...]] = {
     WarehouseError: (5, 30, 120, 300),
 }
 # Errors of these classes are retried only if their cause is a network, store or database failure.
-# SourceUnavailable needs no such check.
 _BY_CAUSE = (StorageError, ModelError, WarehouseError)
 _PASSING = {
     errno.EAGAIN,
@@ -52,9 +51,10 @@ _PASSING = {
     errno.ENETUNREACH,
     errno.EPIPE,
 }
-# Names of transient errors of HTTP clients and drivers that may not be installed.
+# Transient errors of HTTP clients and drivers by name, as the packages may not be installed.
 _PASSING_NAMES = {"TransportError", "ConnectionError", "Timeout", "ConnectionException"}
 _PASSING_STATUS = {408, 425, 429, 500, 502, 503, 504}
+_SPREAD = (0.8, 1.2)  # random factor of pauses, so that many processes do not retry at once
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
@@ -73,6 +73,7 @@ def _may_pass(error: BaseException) -> bool:
 
 
 def _is_passing(cause: BaseException) -> bool:
+    """Return True for a transient error of the network, an object store or a database."""
     names = {each.__name__ for each in type(cause).__mro__}
     if "BotoCoreError" in names:
         return names.isdisjoint({"NoCredentialsError", "PartialCredentialsError"})
@@ -105,7 +106,7 @@ def retrying(what: str, work: Callable[[], _T], sleep: Callable[[float], Any] = 
             if done >= len(pauses):
                 raise
             tries[pauses] += 1
-            pause = pauses[done] * random.uniform(0.8, 1.2)  # noqa: S311, random to spread retries
+            pause = pauses[done] * random.uniform(*_SPREAD)  # noqa: S311 - no secret
             says = f"again in {pause:.0f} s (try {done + 2} of {len(pauses) + 1})"
             _log.warning("%s: %s: %s; %s", what, type(error).__name__, error, says)
             sleep(pause)

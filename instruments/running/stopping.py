@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _is_over = threading.Event()  # set when the process must end
+_LOOK_S = 0.5  # seconds between two looks at the event during a sleep
 
 
 class Stopped(BaseException):
@@ -40,7 +41,7 @@ def rest(seconds: float) -> None:
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
         go_on()
-        time.sleep(min(left, 0.5))
+        time.sleep(min(left, _LOOK_S))
 
 
 def go_on() -> None:

@@ -1,8 +1,8 @@
 """The end of a flow run that was cancelled, and of the flow runs that it has started.
 
 Prefect's worker tells a process of a cancellation by a message, which is lost if the server is away
-at the time. So the process asks, too. Prefect's server cancels sub-flow runs up to 20 s after the
-end of their parent. Meanwhile they would complete further cells, so the parent cancels them itself.
+at the time. So the process also asks the server. The server cancels sub-flow runs up to 20 s after
+their parent's end. Meanwhile they would complete further cells, so the parent cancels them itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from prefect.states import Cancelled, Cancelling
 from tasks.prefect.server import ask_once, run_log
 
 ASK_S = 10.0  # seconds between two requests
-KILL_S = 25.0  # from SIGTERM to SIGKILL, as a thread may wait for a site that does not answer
+KILL_S = 25.0  # seconds from SIGTERM to SIGKILL; a thread may wait for a site without answer
 _UNFINISHED = ["SCHEDULED", "PENDING", "RUNNING", "PAUSED"]
 
 
@@ -57,6 +57,7 @@ def cancels_subflows() -> Iterator[None]:
 
 
 def _cancel_subflows(flow_run: UUID) -> None:
+    """Cancel the unfinished sub-flow runs of a cancelled flow run; only log an error."""
     of = {"parent_flow_run_id": {"any_": [flow_run]}, "state": {"type": {"any_": _UNFINISHED}}}
 
     def cancel(client: SyncPrefectClient) -> None:
@@ -73,10 +74,11 @@ def _cancel_subflows(flow_run: UUID) -> None:
 
 
 def _watch(flow_run: FlowRun, is_over: threading.Event) -> None:
+    """Ask the server every ``ASK_S`` seconds; end the process if the flow run is cancelled."""
     num_seen = 0
     while not is_over.wait(ASK_S):
         num_seen += _asks_if_cancelled(flow_run.id)
-        if num_seen > 1:  # the worker had time to end the process itself
+        if num_seen > 1:  # once is not enough: the worker needs time to end the process itself
             run_log().warning("this run was cancelled; its process ends")
             _end(flow_run)
             if not is_over.wait(KILL_S):

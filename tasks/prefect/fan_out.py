@@ -6,7 +6,6 @@ import concurrent.futures
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
 from queue import SimpleQueue
 from typing import Any
 
@@ -88,7 +87,7 @@ def run_tasks(
                 _pace.wait()
             names[number] = name
             future = work.submit(**given)
-            future.add_done_callback(partial(_note, ended, number))
+            future.add_done_callback(lambda done, number=number: ended.put((number, done)))
         if names:
             number, future = ended.get()
             result = _result(names.pop(number), work, future, fatal)
@@ -97,18 +96,13 @@ def run_tasks(
             yield number, result
 
 
-def _note(
-    ended: SimpleQueue[tuple[int, PrefectFuture[Any]]], number: int, future: PrefectFuture[Any]
-) -> None:
-    ended.put((number, future))
-
-
 def _result(
     what: str,
     work: Task[..., Any],
     future: PrefectFuture[Any],
     fatal: tuple[type[Exception], ...],
 ) -> Any:
+    """Return the result of a task run, or a Failure; raise an error if it was cancelled."""
     future.wait()  # raises an error if the task's machine has died
     result = future.result(raise_on_failure=False)
     tell("task_ended", what, work, future)

@@ -16,9 +16,7 @@ from crawlers.web.credentials import hide_known
 
 # Packages whose logs are sent to the server. By default, Prefect sends only its own logs, and
 # warnings of PREFECT_LOGGING_EXTRA_LOGGERS.
-ROOMS = (
-    "core", "crawlers", "flows", "instruments", "models", "reports", "tasks", "warehouse",
-)  # fmt: skip
+ROOMS = ("core", "crawlers", "flows", "instruments", "models", "reports", "tasks", "warehouse")
 TELL_S = 60.0  # minimum time between two lines about the progress of a step, in seconds
 _log = logging.getLogger(__name__)
 _told_at: dict[str, float] = {}  # time of the last line about the progress of a step

@@ -18,6 +18,7 @@ async def may_pass(_task: Any, run: Any, state: Any) -> bool:
 
 
 def _retried(pauses: Sequence[float]) -> dict[str, Any]:
+    """Return the arguments of ``@task`` for retries after the given pauses (s), uncached."""
     return {
         "retries": len(pauses),
         "retry_delay_seconds": list(pauses),
@@ -28,6 +29,6 @@ def _retried(pauses: Sequence[float]) -> dict[str, Any]:
     }
 
 
-# Arguments of ``@task``. A pause of Prefect depends on the number of the attempt alone.
+# A pause of Prefect depends on the number of the attempt alone, not on the class of the error.
 OF_CRAWLS = _retried(PAUSES[SourceUnavailable])
 OF_WRITES = _retried(PAUSES[StorageError])

@@ -1,7 +1,7 @@
-"""Database files that cannot be read: what is wrong with one.
+"""Detection of the reasons why a database file cannot be read.
 
-DuckDB verifies the checksum of a block when it reads the block. So a file is known to be sound only
-after all its rows were read.
+DuckDB verifies the checksum of a block when it reads the block. So a file is known to be undamaged
+only after all rows of the file were read.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from core.version import code_version
 from warehouse.database.schema import SCHEMA_VERSION, read_version
 from warehouse.database.statements import OFFLINE, quoted
 
-QUICK_ROWS = 1_000_000  # a quick look reads tables of up to so many rows; a second each at most
+QUICK_ROWS = 1_000_000  # largest table that a quick check reads; it takes at most a second
 _MAGIC = b"DUCK"
-_MAGIC_AT = 8  # byte in the file, after a checksum
+_MAGIC_AT = 8  # offset in the file in bytes, after a checksum
 _DAMAGE = (
     "Corrupt database file",
     "Corrupt WAL file",
@@ -95,6 +95,7 @@ def require_known(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 
 def _find_newer(connection: duckdb.DuckDBPyConnection) -> str | None:
+    """Return a message if a later version of tidemark wrote the database, else None."""
     found = read_version(connection)
     if found.version <= SCHEMA_VERSION:
         return None
@@ -161,7 +162,7 @@ def _fault_named(error: BaseException) -> Fault | None:
         return Fault(f"was made by a newer DuckDB than {duckdb.__version__} ({line})", "newer")
     if _BUSY in text:
         return Fault(f"is in use by another process ({line})", "busy")
-    if any(sign in text for sign in _DAMAGE):
+    if any(phrase in text for phrase in _DAMAGE):
         return Fault(f"is damaged ({line})")
     if "Permission denied" in text:
         return Fault(f"may not be opened by this user ({line})", "forbidden")
@@ -169,7 +170,7 @@ def _fault_named(error: BaseException) -> Fault | None:
 
 
 def _fault_of_file(path: Path) -> Fault | None:
-    """Return what the file's kind, size, mode and first bytes say; None if they are right."""
+    """Return the fault that a file's kind, size, mode or first bytes show, or None."""
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):

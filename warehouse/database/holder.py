@@ -1,4 +1,4 @@
-"""The process that holds the lock of the embedded warehouse: who it is, and whether it works.
+"""The process that holds the lock of the embedded warehouse: its identity and its activity.
 
     <scratch>/writer.duckdb.holder.json
 
@@ -24,7 +24,7 @@ from core.errors import WarehouseError
 from core.storage.temporary import start_of, this_host
 
 LOOK_S = 1.0
-HUNG_S = 600.0  # without processor time; landing waits for an object store for a minute at most
+HUNG_S = 600.0  # time without processor use that means a hang; landing waits for a minute at most
 _END_S = 60.0  # maximum time until a killed process has ended
 
 
@@ -93,8 +93,8 @@ class Watch:
     """Measures for how long the holder of a lock has not worked."""
 
     def __init__(self) -> None:
-        self._seen: tuple[Holder, float] | None = None  # with its processor time
-        self._looked_at = 0.0
+        self._seen: tuple[Holder, float] | None = None  # holder and its processor time in seconds
+        self._looked_at = 0.0  # monotonic time in seconds
         self.idle_s = 0.0
 
     def look(self, holder: Holder | None) -> None:

@@ -22,7 +22,8 @@ from core.settings import Settings
 from core.storage.store import Store
 
 FILE = "writer.json"
-_OWN_FOLDER = "the data root's own folder"
+_OWN_FOLDER = "the data root's own folder"  # id of a scratch folder within the data root
+_MOUNT_POINT = 4  # index of the mount point among the fields of a line of mountinfo
 
 
 class Writer(BaseModel):
@@ -46,11 +47,11 @@ def require_writer(settings: Settings) -> None:
         WarehouseError: another scratch folder is the writer; the message states the remedy.
     """
     store = Store(settings.home)
-    mine = _here(settings)
+    mine = _read_own_record(settings)
     named = read_writer(store)
     if named is None:
         if mine is None:
-            mine = _keep_here(settings)
+            mine = _write_record(settings)
         elif mine.root != settings.home:
             raise WarehouseError(
                 f"the database in {settings.scratch} is that of {mine.root}, not of "
@@ -71,7 +72,7 @@ def require_writer(settings: Settings) -> None:
 
 def is_writer(settings: Settings) -> bool:
     """Return True if this scratch folder is the recorded writer of the warehouse."""
-    mine = _here(settings)
+    mine = _read_own_record(settings)
     named = read_writer(Store(settings.home))
     return mine is not None and named is not None and mine.writer == named.writer
 
@@ -87,7 +88,7 @@ def may_write(settings: Settings) -> bool:
 
 def become_writer(settings: Settings) -> None:
     """Record this scratch folder as the writer; replace the record of a former writer."""
-    mine = _describe(settings, _OWN_FOLDER) if _is_within(settings) else _keep_here(settings)
+    mine = _describe(settings, _OWN_FOLDER) if _is_within(settings) else _write_record(settings)
     Store(settings.home).write_bytes(FILE, mine.model_dump_json().encode())
 
 
@@ -110,7 +111,8 @@ def _parse(data: bytes, where: str) -> Writer:
         ) from error
 
 
-def _here(settings: Settings) -> Writer | None:
+def _read_own_record(settings: Settings) -> Writer | None:
+    """Return the record in this scratch folder, or None if the folder has none."""
     if _is_within(settings):
         return _describe(settings, _OWN_FOLDER)
     path = settings.scratch / FILE
@@ -123,17 +125,18 @@ def _is_within(settings: Settings) -> bool:
     scratch = settings.scratch
     if not settings.is_local or not scratch.is_relative_to(home):
         return False
-    between = {str(path) for path in (scratch, *scratch.parents) if path.is_relative_to(home)}
-    return not (between - {str(home)}) & _mounts()
+    below_home = {str(path) for path in (scratch, *scratch.parents) if path.is_relative_to(home)}
+    return not (below_home - {str(home)}) & _mounts()
 
 
 def _mounts() -> set[str]:
     """Return all mount points; device numbers alone do not tell a container's volumes apart."""
     lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
-    return {line.split()[4].decode("unicode_escape") for line in lines}
+    return {line.split()[_MOUNT_POINT].decode("unicode_escape") for line in lines}
 
 
-def _keep_here(settings: Settings) -> Writer:
+def _write_record(settings: Settings) -> Writer:
+    """Give this scratch folder a new id, and write the record into the folder."""
     mine = _describe(settings, secrets.token_hex(16))
     Store(str(settings.scratch)).write_bytes(FILE, mine.model_dump_json().encode())
     return mine

@@ -64,15 +64,15 @@ def create_objects(connection: duckdb.DuckDBPyConnection) -> None:
 def digest_catalogue(connection: duckdb.DuckDBPyConnection) -> str:
     """Return a digest of the columns of all tables and views, and of the parameters of macros.
 
-    While it is the one that ``create_objects`` stored, all views can be read: DuckDB has bound them
-    at their creation. The digest of a snapshot is that of the writer's database.
+    While the digest equals the one that ``create_objects`` stored, all views can be read, since
+    DuckDB bound them at creation. A snapshot and the writer's database have equal digests.
     """
     found = connection.execute(read_sql("migrations", "list_catalogue"), {"kept": MATERIALISED})
     return hashlib.sha256(repr(found.fetchall()).encode()).hexdigest()
 
 
 def _migrating(connection: duckdb.DuckDBPyConnection, version: int) -> AbstractContextManager[None]:
-    """Return a context that makes rows of a former version those of the present tables."""
+    """Return a context in which rows of a former schema version move to the present tables."""
     for part in import_parts("migrations"):
         migrating: AbstractContextManager[None] = part.migrating(connection, version)
         return migrating
@@ -83,7 +83,7 @@ def _migrating(connection: duckdb.DuckDBPyConnection, version: int) -> AbstractC
 
 
 def _create_tables(connection: duckdb.DuckDBPyConnection) -> None:
-    for schema in list_schemas()[1:]:
+    for schema in list_schemas()[1:]:  # the first is ``main``, which always exists
         connection.execute(f"create schema if not exists {schema}")
     connection.execute(read_sql("migrations", "5_leftovers"))
     for table in list_tables():

@@ -1,4 +1,4 @@
-"""Tables whose rows are files of this repository: they are written again with the definitions.
+"""Tables whose rows come from files of this repository; new definitions rewrite the rows.
 
 The files ``reference/**`` hold figures printed in papers, and the names of their models. They also
 hold the group of each tag of forecasting questions, and the questions of ``start_here``. The rows
@@ -36,7 +36,7 @@ _NAMES = _FOLDER / "names" / "published_models.csv"
 _COLUMNS = (
     "reference", "printed_table", "model", "row_key", "column_name", "value", "unit", "unit_known",
 )  # fmt: skip
-_PARAMETERS = re.compile(r"create or replace macro \w+(\([^)]*\))")
+_PARAMETERS = re.compile(r"create or replace macro \w+(?P<parameters>\([^)]*\))")
 _DICTIONARY = ("name", "kind", "column_name", "meaning", "unit", "parameters")
 _WITH_NAMES = """
     select
@@ -91,19 +91,20 @@ def describe_all() -> Iterator[tuple[str, str, str | None, str, str | None, str 
             yield from _describe_columns(name, described.columns)
     for macro in sorted(list_macros()):
         found = _PARAMETERS.search(read_sql("macros", macro))
-        parameters = found[1] if found else None
+        parameters = found["parameters"] if found else None
         yield macro, "macro", None, read_header("macros", macro), None, parameters
 
 
 def _describe_columns(
     name: str, columns: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[tuple[str, str, str | None, str, str | None, str | None]]:
+    """Yield the rows of ``dictionary`` for the columns of a table or view."""
     for column, facts in columns.items():
         yield name, "column", column, str(facts["description"]), facts.get("unit"), None
 
 
 def _replace(connection: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> None:
-    """Write all rows of a table in their order."""
+    """Replace all rows of a table, and keep the given order."""
     statements = Statements(connection)
     with statements.given(rows_to_load=rows):
         statements.replace(table, {}, "rows_to_load")

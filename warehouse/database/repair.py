@@ -1,4 +1,4 @@
-"""A writer's database or a snapshot that cannot be read, and what to do about it."""
+"""Faults of the writer's database and of the snapshot, with advice to the user."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from core.storage.store import Store
 from warehouse.database.faults import ADVICE_ON_NEWER, Fault, find_fault
 from warehouse.database.schema import SNAPSHOT, WRITER
 
-_ADVICE = {  # by kind of fault, for kinds of which no copy must be read
+_ADVICE = {  # by kind of fault; for other kinds, an extra finds copies that can be read
     "newer": ADVICE_ON_NEWER,
     "forbidden": "Run the command as the owner of the file, or let this user read and write it "
     "(chown, chmod)",
     "busy": "Let that process end, then run the same command again",
 }
-SKIPPED = ("busy", "missing")  # kinds of faults of which nothing is to be told
+SKIPPED = ("busy", "missing")  # kinds of faults that are not reported
 
 
 def find_writer_fault(settings: Settings, max_rows: int | None = None) -> Fault | None:
@@ -82,6 +82,7 @@ def advise_on_snapshot(settings: Settings, fault: Fault) -> str:
 
 
 def _advise(function: str, settings: Settings, fault: Fault) -> str:
+    """Return fixed advice for the kind of fault, else that of ``function`` of an extra."""
     advice = _ADVICE.get(fault.kind)
     if advice:
         return advice

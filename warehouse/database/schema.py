@@ -44,7 +44,9 @@ _ROOM = Path(__file__).parents[1]
 _HEADING = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 _SECTION = re.compile(r"^-{10} ", re.MULTILINE)
 _RELATION = re.compile(r"\b(?:from|join)\s+(?:\w+\.)?(\w+)")
-_CREATED = re.compile(r"create or replace (?:view|macro) (?:(\w+)\.)?\w+(\([^)]*\))?")
+_CREATED = re.compile(
+    r"create or replace (?:view|macro) (?:(?P<schema>\w+)\.)?\w+(?P<parameters>\([^)]*\))?"
+)
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def read_view_code(file: Path) -> ViewCode:
     if created is None:
         raise ValueError(f"{file}: expected `create or replace view` or `create or replace macro`")
     reads = frozenset(_RELATION.findall(code)) & _relations()
-    return ViewCode(created[1] or "main", created[2] or "", reads)
+    return ViewCode(created["schema"] or "main", created["parameters"] or "", reads)
 
 
 @functools.cache
@@ -114,6 +116,7 @@ def describe_view(file: Path) -> ViewDescription:
 
 
 def _facts_of_columns(file: Path) -> dict[str, dict[str, Any]]:
+    """Return description, unit and tests of a view's columns; see ``describe_view``."""
     columns = _read_yaml(file.with_suffix(".yml"))["columns"]
     if isinstance(columns, list):
         longer = {f"{file.stem}_details", f"{file.stem}_at"} & list_views().keys()
@@ -211,8 +214,8 @@ def public_name(view: str) -> str:
 def read_old_names(folder: Path) -> dict[str, str]:
     """Return the former names of views of ``main``, each with the query that gives its rows.
 
-    They are those of ``old.yml`` in a folder of views. A view that only moved to another schema is
-    a name there. The key of a table macro ends with its parameters: ``gap_at(split_on)``.
+    The file ``old.yml`` in a folder of views lists them. A view that only moved to another schema
+    has no query there. The key of a table macro ends with the parameters: ``gap_at(split_on)``.
     """
     file = folder / "old.yml"
     if not file.exists():

@@ -80,7 +80,7 @@ class Statements:
         Raises:
             WarehouseError: a statement failed.
         """
-        delete = f"delete from {qualify(table)} where {_has(key)}"  # noqa: S608 - names of ours
+        delete = f"delete from {qualify(table)} where {_condition_of(key)}"  # noqa: S608 - names of ours
         self.execute(delete, f"replace rows of {table}", key)
         self.insert(table, rows)
 
@@ -91,7 +91,7 @@ class Statements:
 
     def has(self, table: str, values: Mapping[str, object]) -> bool:
         """Return True if a row of a table has the values, by name of column."""
-        query = f"select 1 from {qualify(table)} where {_has(values)} limit 1"  # noqa: S608 - names of ours
+        query = f"select 1 from {qualify(table)} where {_condition_of(values)} limit 1"  # noqa: S608 - names of ours
         return bool(self.connection.execute(query, values).fetchall())
 
     def delete_touched(self, table: str) -> None:
@@ -170,8 +170,8 @@ class Statements:
                     self.connection.unregister(name)
 
 
-def _has(key: Mapping[str, object]) -> str:
-    """Return the condition of rows that have the values of ``key``, as bound parameters."""
+def _condition_of(key: Mapping[str, object]) -> str:
+    """Return the SQL condition that columns equal bound parameters of the same names."""
     return " and ".join(f"{name} is not distinct from ${name}" for name in key) or "true"
 
 

@@ -64,26 +64,26 @@ def _warn_of_unfitting(statements: Statements, source: str) -> None:
 
 
 def _land(statements: Statements, store: Store, cell: AnswerCell, seal: QuestionSeal) -> int:
-    """Replace the answers and questions of a cell in one transaction; return their number."""
+    """Replace a cell's answers and questions in one transaction; return the number of answers."""
     remedy = f"{REMEDY} and run `tidemark forecast` again"
     questions = read_valid(store, seal.path, QUESTIONS, remedy)
     # Convert times to days in UTC here: DuckDB would use the session's time zone.
     for name in ("opened_at", "closed_at", "resolved_at"):
         place = questions.column_names.index(name)
-        day = questions[name].cast(pa.date32(), safe=False)
-        questions = questions.set_column(place, name, day)
+        days = questions[name].cast(pa.date32(), safe=False)
+        questions = questions.set_column(place, name, days)
     answers = read_valid(store, cell.path, ANSWERS, remedy)
-    month = {"source": cell.source, "month": cell.month.first_day}
+    month = {"month": cell.month.first_day}
+    partition = {"source": cell.source, **month}
     run = statements.run
-    day = {"month": month["month"]}
     with (
         statements.given(questions_to_land=questions, answers_to_land=answers),
         transaction(statements.connection, f"land {cell}"),
     ):
-        run("delete_cell_answers", {**month, "model": cell.model, "protocol": cell.protocol})
-        run("mark_imported_answers", month)
-        run("delete_crawled_questions", month)
-        run("insert_crawled_questions", day)
-        [(num_answers,)] = run("insert_cell_answers", {**day, "answer_cell": cell.path})
+        run("delete_cell_answers", {**partition, "model": cell.model, "protocol": cell.protocol})
+        run("mark_imported_answers", partition)
+        run("delete_crawled_questions", partition)
+        run("insert_crawled_questions", month)
+        [(num_answers,)] = run("insert_cell_answers", {**month, "answer_cell": cell.path})
         statements.add_names("models", "forecast_answers")
     return int(num_answers)

@@ -15,13 +15,7 @@ import pyarrow.compute as pc
 
 from core.cells.losses import Cell
 from core.cells.record import CellRecord, read_cell_record
-from core.errors import (
-    DamagedFile,
-    MalformedInput,
-    SchemaMismatch,
-    StorageError,
-    TidemarkError,
-)
+from core.errors import DamagedFile, MalformedInput, SchemaMismatch, StorageError, TidemarkError
 from core.month import Month
 from core.schemas.reading import REMEDY, read_valid
 from core.schemas.tables import LOSSES
@@ -58,7 +52,7 @@ def as_table(rows: Sequence[Mapping[str, object]], dimension: str, columns: pa.S
     plain = []
     for row in rows:
         named = {key: row.get("name"), **row}
-        plain.append({name: _plain(value) for name, value in named.items()})
+        plain.append({name: _first_day_of(value) for name, value in named.items()})
     names = [row[key] for row in plain]
     if None in names or len(set(names)) < len(names):
         raise SchemaMismatch(f"{dimension}: every row needs a {key} of its own; got {names}")
@@ -68,7 +62,7 @@ def as_table(rows: Sequence[Mapping[str, object]], dimension: str, columns: pa.S
         raise SchemaMismatch(f"{dimension}: {error}") from error
 
 
-def _plain(value: object) -> object:
+def _first_day_of(value: object) -> object:
     return value.first_day if isinstance(value, Month) else value
 
 
@@ -115,6 +109,7 @@ def read_scored(
                 group.append(scored)
                 num_rows += scored.losses.num_rows
             is_full = num_rows >= MAX_ROWS or len(group) >= MAX_CELLS
+            # Yield the cells before a faulty one first, so that they land even if the reader stops.
             if group and (is_full or isinstance(scored, TidemarkError)):
                 yield tuple(group)
                 group = []
@@ -131,7 +126,7 @@ def read_scored(
 def _read_scored(
     store: Store, cell: Cell, record: CellRecord | TidemarkError | None, landed: LandedCells
 ) -> ScoredCell | TidemarkError | None:
-    """Return a cell with its losses, the error of its files, or None if it has landed."""
+    """Return a cell with its losses, or the error of its files, or None if it has landed."""
     if isinstance(record, TidemarkError):
         return record
     if landed.has(cell, record):

@@ -23,7 +23,7 @@ from core.schemas.validation import validate
 from core.settings import MAX_NAME_BYTES
 from warehouse.database.statements import Statements, show
 
-_CHECKED_ROWS = 65_536
+_CHECKED_ROWS = 65_536  # number of rows whose names are checked at a time
 _BATCH_ROWS = 245_760  # two full row groups; DuckDB would compress partial groups twice
 
 
@@ -100,11 +100,11 @@ class Incoming:
         self._statements.run("group_documents")
 
     def _check(self, where: str) -> None:
-        """Raise an error if the staged rows are none, have duplicates, or impossible values."""
-        [(num_rows, num_twins)] = self._statements.run("count_incoming")
+        """Raise SchemaMismatch for no rows, duplicate rows, or rows with impossible values."""
+        [(num_rows, num_duplicates)] = self._statements.run("count_incoming")
         if not num_rows:
             raise SchemaMismatch(f"{where}: has no rows, so there is nothing to land")
-        if num_twins:
+        if num_duplicates:
             row = self._statements.first("find_duplicate")
             if row:
                 raise SchemaMismatch(f"{where}: a chunk comes more than once: {show(row)}")
@@ -113,7 +113,7 @@ class Incoming:
         row = self._statements.first("find_impossible", {"today": today})
         if row:
             # Names may have control characters, which a terminal obeys.
-            shown = show({name: _plain(value) for name, value in row.items() if name != "rule"})
+            shown = show({name: _escaped(value) for name, value in row.items() if name != "rule"})
             raise SchemaMismatch(
                 f"{where}: {row['rule']}: {shown}. Nothing of it was landed; mend the row, then "
                 "land it again"
@@ -167,7 +167,7 @@ class Incoming:
         return num_rows
 
 
-def _plain(value: object) -> object:
+def _escaped(value: object) -> object:
     return ascii(value) if isinstance(value, str) else value
 
 
@@ -183,16 +183,16 @@ def _read_valid(path: Path) -> Iterator[pa.Table]:
 
 def _require_short_names(path: Path) -> None:
     """Raise SchemaMismatch if a name is too long, before names are decoded for each row."""
-    there = pq.read_schema(path).names
+    in_file = pq.read_schema(path).names
     texts = [field.name for field in LOSSES if pa.types.is_string(field.type)]
-    present = [name for name in texts if there.count(name) == 1]
+    present = [name for name in texts if in_file.count(name) == 1]
     with path.open("rb") as stream, pq.ParquetFile(stream, read_dictionary=present) as file:
-        places = {file.schema.column(n).path: n for n in range(file.metadata.num_columns)}
+        numbers = {file.schema.column(n).path: n for n in range(file.metadata.num_columns)}
         for group in range(file.num_row_groups):  # Arrow cannot join dictionaries of two groups
             for name in present:
-                place = places.get(name)
-                if place is not None:
-                    chunk = file.metadata.row_group(group).column(place)
+                number = numbers.get(name)
+                if number is not None:
+                    chunk = file.metadata.row_group(group).column(number)
                     mean = chunk.total_uncompressed_size / max(1, chunk.num_values)
                     _require_short(path, name, int(mean))
             for batch in file.iter_batches(_CHECKED_ROWS, row_groups=[group], columns=present):

@@ -39,12 +39,7 @@ from warehouse.land.cells import (
     records_of,
 )
 from warehouse.land.incoming import Incoming
-from warehouse.land.landed import (
-    LandedCells,
-    find_landed,
-    naive_utc,
-    partition_key,
-)
+from warehouse.land.landed import LandedCells, find_landed, naive_utc, partition_key
 
 
 @dataclass(frozen=True)
@@ -125,6 +120,7 @@ class Warehouse:
         yield landed
 
     def _insert_records(self, group: tuple[ScoredCell, ...]) -> None:
+        """Write the costs and further facts of scoring into the tables of ``RECORD_TABLES``."""
         for name, rows in records_of(group).items():
             table = pa.Table.from_pylist(rows, schema=self._statements.columns(name))
             with self._statements.given(record_to_land=table):
@@ -158,6 +154,7 @@ class Warehouse:
         return self._land_imported(where, replace)
 
     def _land_imported(self, where: str, replace: bool) -> Landed:
+        """Land the incoming losses, which tidemark has not scored; see ``land_file``."""
         self._incoming.refuse_twin(where)
         num_rows = self._incoming.merge(where, replace)
         with transaction(self._connection, f"land {where}"):
@@ -229,10 +226,9 @@ class Warehouse:
         The licence of a source with simulated documents is the simulator's.
         """
         licence = {"licence": simulated.LICENCE}
-        found = {source for (source,) in self._statements.run("list_sources_of", licence)}
-        self._upsert(
-            "sources", [{**row, **licence} if row["name"] in found else row for row in rows]
-        )
+        simulated_sources = {name for (name,) in self._statements.run("list_sources_of", licence)}
+        stated = [{**row, **(licence if row["name"] in simulated_sources else {})} for row in rows]
+        self._upsert("sources", stated)
 
     def upsert_protocols(self, rows: Sequence[Mapping[str, object]]) -> None:
         """Insert or replace rows of table ``protocols``."""
@@ -249,6 +245,7 @@ class Warehouse:
             self._statements.upsert("canary_runs", "rows_to_land", ("run_at", "device", "dtype"))
 
     def _upsert(self, dimension: str, rows: Sequence[Mapping[str, object]]) -> None:
+        """Insert or replace rows of table ``models``, ``sources`` or ``protocols`` by key."""
         if rows:
             table = as_table(rows, dimension, self._statements.columns(dimension))
             key = [DIMENSIONS[dimension]]
@@ -273,6 +270,7 @@ class Warehouse:
         return Landed(num_cells, num_rows)
 
     def _insert_sums(self, provenance: pa.Table) -> None:
+        """Recompute sums, sums by kind and bootstrap replicates of the incoming cells."""
         run = self._statements.run
         run("group_clusters")
         for table in ("landed_cells", "cell_kinds", "cell_replicates"):
@@ -294,6 +292,6 @@ class Warehouse:
 
 
 def _without_zone(table: pa.Table, name: str) -> pa.Table:
-    """Return the table with the times of a column without a time zone; they stay in UTC."""
+    """Return the table with the time zone removed from a column of UTC times."""
     naive = pc.cast(table[name], pa.timestamp("us"))
     return table.set_column(table.schema.get_field_index(name), name, naive)

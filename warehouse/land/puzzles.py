@@ -92,10 +92,7 @@ def _land_likelihoods(
     for name, value in facts.items():
         values = pa.repeat(pa.scalar(value, columns.field(name).type), rows.num_rows)
         rows = rows.append_column(name, values)
-    with (
-        statements.given(rows_to_land=rows),
-        transaction(statements.connection, f"land {cell}"),
-    ):
+    with statements.given(rows_to_land=rows), transaction(statements.connection, f"land {cell}"):
         statements.replace("scylla_likelihoods", key, "rows_to_land")
         statements.add_names("models", "scylla_likelihoods")
     return True
@@ -112,7 +109,7 @@ def resample(cell: PuzzleCell, answers: pa.Table, columns: pa.Schema) -> pa.Tabl
     rows: list[pa.Table] = []
     for ood_split in ("ood", "ood_near"):
         for rules, column in _RULES.items():
-            right = [_right(answers, split, column) for split in ("id", ood_split)]
+            right = [_score_items(answers, split, column) for split in ("id", ood_split)]
             if not len(right[0]) == len(right[1]) > 0:
                 continue
             pairs = np.stack(right, axis=1)
@@ -128,7 +125,7 @@ def resample(cell: PuzzleCell, answers: pa.Table, columns: pa.Schema) -> pa.Tabl
     return pa.concat_tables([columns.empty_table(), *rows])
 
 
-def _right(answers: pa.Table, split: str, column: str) -> np.ndarray:
+def _score_items(answers: pa.Table, split: str, column: str) -> np.ndarray:
     """Return, by item of a split: 1 for a right answer, 0 for a wrong answer, NaN for an error."""
     of_split = answers.filter(pc.equal(answers["split"], split)).sort_by("item")
     status = of_split[column].to_numpy(zero_copy_only=False)

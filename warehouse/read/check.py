@@ -53,8 +53,10 @@ from warehouse.read.scored import run_file, scored_cells
 
 QUICK = "checks"
 DEEP = "checks/deep"
+_CAN_BE_READ = "database_can_be_read"
+_IS_CURRENT = "schema_is_current"
 # If one of these checks fails, no other check can run.
-NOT_A_WAREHOUSE = ("database_can_be_read", "schema_is_current")
+NOT_A_WAREHOUSE = (_CAN_BE_READ, _IS_CURRENT)
 _UNREADABLE = "The database cannot be read: it is damaged, half-written, or none of tidemark."
 _OTHER_VERSION = "The database is of another version of tidemark."
 
@@ -86,14 +88,15 @@ def check_database(
 
 
 def _unreadable(path: Path, error: Exception, settings: Settings | None) -> Finding:
+    """Return the finding, with a remedy, for a database that raised an error when read."""
     row: dict[str, object] = {"file": str(path), "error": str(error)}
     if isinstance(error, NewerVersion):
-        return Finding(NOT_A_WAREHOUSE[1], _OTHER_VERSION, f"{ADVICE_ON_NEWER}.", (row,), 1)
+        return Finding(_IS_CURRENT, _OTHER_VERSION, f"{ADVICE_ON_NEWER}.", (row,), 1)
     fault = fault_in(error, path)
     remedy = PUBLISH_AGAIN
     if fault and settings:
         remedy = f"{advise_on_snapshot(settings, fault)}."
-    return Finding(NOT_A_WAREHOUSE[0], _UNREADABLE, remedy, (row,), 1)
+    return Finding(_CAN_BE_READ, _UNREADABLE, remedy, (row,), 1)
 
 
 def check_writer(settings: Settings, is_deep: bool = False) -> Iterator[Finding]:
@@ -108,24 +111,25 @@ def check_writer(settings: Settings, is_deep: bool = False) -> Iterator[Finding]
 
 
 def _former_version(connection: duckdb.DuckDBPyConnection) -> list[Finding]:
+    """Return a finding if the schema version is not the present one, else an empty list."""
     schema = find_schema(connection, "schema_version")
     relation = f"{schema or 'internal'}.schema_version"
     [(version,)] = connection.table(relation).max("version").fetchall()
     if version == SCHEMA_VERSION:
         return []
     row = {"schema_version": version, "expected": SCHEMA_VERSION}
-    return [Finding(NOT_A_WAREHOUSE[1], _OTHER_VERSION, PUBLISH_AGAIN, (row,), 1)]
+    return [Finding(_IS_CURRENT, _OTHER_VERSION, PUBLISH_AGAIN, (row,), 1)]
 
 
 def _check_views(connection: duckdb.DuckDBPyConnection, is_deep: bool) -> Iterator[Finding]:
-    """Check that DuckDB can bind every view; it reads no rows."""
+    """Check that DuckDB can bind every view, without reading rows."""
     is_as_made = read_version(connection).catalogue == digest_catalogue(connection)
     views = _leaf_views()
     if is_as_made and not is_deep:
         views = list_materialised()  # the digest does not cover the tables that they read
     rows: list[dict[str, object]] = []
     for view in views:
-        try:  # DuckDB only binds the view and reads no rows; 1.5 has no table() of views
+        try:  # a lazy query, as connection.table() of DuckDB 1.5 accepts no views
             connection.sql(f"from {qualify(view)}")
         except duckdb.Error as error:
             rows.append({"view": f"{view}.sql cannot be read: {error}"})
@@ -134,7 +138,7 @@ def _check_views(connection: duckdb.DuckDBPyConnection, is_deep: bool) -> Iterat
 
 
 def _leaf_views() -> tuple[str, ...]:
-    """Return the views that no other view reads: to bind these binds all views.
+    """Return the views that no other view reads. Binding these views binds all views.
 
     Table macros (named ``<view>_at``) are left out: view ``<view>`` reads the macro.
     """
@@ -143,7 +147,8 @@ def _leaf_views() -> tuple[str, ...]:
     return tuple(name for name in views if name not in read and not name.endswith("_at"))
 
 
-Key = tuple[str, str, dt.date | None, str]
+_KEY_COLUMNS = ("model", "source", "month", "protocol")
+Key = tuple[str, str, dt.date | None, str]  # values of these columns
 Rows = list[dict[str, object]]
 
 _COLUMNS = [
@@ -154,7 +159,7 @@ _SCORED = pa.schema(
     [
         *((name, pa.string()) for name in ("model", "source", "protocol")),
         ("month", pa.date32()),
-        ("number", pa.int64()),
+        ("number", pa.int64()),  # index in the list of cells
     ]
 )
 _SCORE_AGAIN = (
@@ -166,6 +171,8 @@ _SCORE = "Run `tidemark score` with this model: what is scored already only land
 
 @dataclass
 class _Root:
+    """A data root to check: landed cells that tidemark scored, and all sealed versions."""
+
     store: Store
     connection: duckdb.DuckDBPyConnection
     cells: list[Cell]
@@ -256,6 +263,7 @@ def _check_texts(root: _Root) -> Iterator[Finding]:
 
 
 def _check_records(root: _Root) -> Iterator[Finding]:
+    """Read the scoring record of each landed cell again; report damaged ones."""
     rows: Rows = []
     for cell in root.cells:
         try:
@@ -341,14 +349,14 @@ def _key_of_row(row: Mapping[str, Any]) -> Key:
 def _is_superseded(root: _Root, path: str, digests: dict[Key, str | None]) -> bool:
     """Return True if other losses of the file's cell have landed, or the text has changed."""
     with root.store.open(path) as file:
-        batch = next(pq.ParquetFile(file).iter_batches(1, columns=_SCORED.names[:4]), None)
+        batch = next(pq.ParquetFile(file).iter_batches(1, columns=list(_KEY_COLUMNS)), None)
     if batch is None:
         raise StorageError("has no rows")
     [row] = batch.to_pylist()
     key = _key_of_row(row)
     if key not in digests:
         return False
-    # Without ``losses/``, source and month are at the place where ``partition_of`` expects them.
+    # ``partition_of`` expects source and month after one folder, so leave out ``losses/``.
     landed = digests[key]
     sealed = root.digests(partition_of(path.partition("/")[2]))
     if landed is None or not sealed or landed in sealed:

@@ -30,7 +30,7 @@ _FORMER_VERSION = (
 
 
 def check_partitions(store: Store, seals: dict[Partition, list[Seal]]) -> Iterator[Finding]:
-    """Read all files of all versions of all partitions; add those with a manifest to ``seals``."""
+    """Read all files of all versions of partitions; add each readable manifest to ``seals``."""
     unreadable: Rows = []
     damaged: list[tuple[Seal, str, str]] = []
     folders = ("corpus/source=*/month=*", "corpus/source=*/month=*/version=*")
@@ -59,7 +59,7 @@ def check_partitions(store: Store, seals: dict[Partition, list[Seal]]) -> Iterat
 
 
 def check_forgotten(store: Store) -> Iterator[Finding]:
-    """Look for documents that were taken down, and are there again."""
+    """Find documents that were taken down, and are in the corpus all the same."""
     rows: Rows = []
     tombstones = list_tombstones(store)
     if tombstones:

@@ -1,4 +1,4 @@
-"""Integrity checks of files that no landed row is compared with: questions, answers, puzzles."""
+"""Integrity checks of files that are not compared with landed rows, such as questions."""
 
 from __future__ import annotations
 
@@ -102,6 +102,7 @@ def _check(
 
 
 def _read_parquet(store: Store, path: str) -> None:
+    """Read a Parquet file in full, so that damage raises an error."""
     table = pq.read_table(
         io.BytesIO(store.read_bytes(path)), page_checksum_verification=True, partitioning=None
     )
@@ -109,6 +110,7 @@ def _read_parquet(store: Store, path: str) -> None:
 
 
 def _read_questions(store: Store, path: str) -> None:
+    """Read the questions of a manifest, and compare the digest of their file."""
     source, month = path.split("/")[1:3]
     name = name_of_part(source.removeprefix("source="))
     seal = read_question_seal(store, name, Month(month.removeprefix("month=")))
@@ -121,6 +123,7 @@ def _read_questions(store: Store, path: str) -> None:
 
 
 def _read_puzzles(store: Store, path: str) -> None:
+    """Read the record of a puzzle cell, and compare the digest of the answers' file."""
     record = json.loads(store.read_bytes(path))
     if not isinstance(record, dict):
         raise ValueError("is no record of a puzzle")

@@ -78,15 +78,15 @@ def explain_empty(connection: duckdb.DuckDBPyConnection, sql: str) -> list[str]:
 
     The list is empty for a statement that reads no view.
     """
-    calls = {call: name for call, name in _CALL.findall(sql) if name in list_views()}
+    calls = {call: view for call, view in _CALL.findall(sql) if view in list_views()}
     models = [name.replace("''", "'") for name in _MODEL.findall(sql)]
-    strangers = [name for name in models if not _rows(connection, _KNOWN, {"model": name})]
-    if calls and strangers:
+    unknown = [name for name in models if not _rows(connection, _KNOWN, {"model": name})]
+    if calls and unknown:
         known = [name for (name,) in _rows(connection, "select model from main.models")]
         return [
             f"no losses or answers of a model {name} are landed; {did_you_mean(name, known)}"
             "view models has the names"
-            for name in strangers
+            for name in unknown
         ]
     sentences: list[str] = []
     for call, name in calls.items():
@@ -97,15 +97,15 @@ def explain_empty(connection: duckdb.DuckDBPyConnection, sql: str) -> list[str]:
 def _explain(
     connection: duckdb.DuckDBPyConnection, call: str, name: str, models: list[str]
 ) -> Iterator[str]:
-    """Yield sentences that say why a view has no rows, or none of some models."""
+    """Yield sentences that say why a view (``name``) has no rows, or no rows of ``models``."""
     try:
         [(num_rows,)] = _rows(connection, f"from {call} select count(*)")
     except UsageError:  # the call of a macro depends on the rest of the statement
         return
     wanted: list[str | None] = [*models]
     if not models and not num_rows:
-        wanted = [None]
-    reasons: dict[tuple[Any, ...], None] = {}  # in order, each once
+        wanted = [None]  # all models
+    reasons: dict[tuple[Any, ...], None] = {}  # used as a set that keeps the order
     for model in wanted:
         reasons |= dict.fromkeys(_rows(connection, _LEFT_OUT, {"view": name, "model": model}))
     for reason, num_models, model in reasons:

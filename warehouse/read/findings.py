@@ -90,6 +90,7 @@ def describe(text: str) -> tuple[str, str]:
 def _first_rows(
     connection: duckdb.DuckDBPyConnection, text: str
 ) -> tuple[list[dict[str, object]], int]:
+    """Run a query; return its first ``SHOWN_ROWS`` rows, and the number of all rows."""
     first: list[dict[str, object]] = []
     num_rows = 0
     for batch in connection.sql(text).to_arrow_reader():

@@ -25,9 +25,9 @@ from warehouse.database.statements import OFFLINE, Config
 # Sandbox for untrusted SQL, which can read only the database file. SQL cannot write, read other
 # files or Python variables, use the network, or change settings.
 _LOCKED_DOWN: Config = {**OFFLINE, "python_enable_replacements": False}
-# An instance of its own for every connection. With ``duckdb.connect(path)``, a process has one
-# instance a path: its second connection would read a snapshot that has been replaced since, and
-# would fail if its configuration were another one.
+# Every connection gets a DuckDB instance of its own. With ``duckdb.connect(path)``, connections of
+# one process to one path share an instance. A second connection would then read the old snapshot
+# after a replacement, and would fail with another configuration.
 _ATTACH = """
     attach '{path}' as warehouse (read_only);
     use warehouse;
@@ -153,8 +153,8 @@ def run_statement(
 def read_whole(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
     """Run one trusted statement and return all its rows, for a small result.
 
-    DuckDB binds the statement once, and copies the rows. ``run_statement`` copies none, and DuckDB
-    binds its statement twice, which takes longer than the rows of a figure.
+    This binds the statement once, and copies the rows. ``run_statement`` copies no rows, but binds
+    the statement twice. Binding takes longer than copying the few rows of a figure.
 
     Raises:
         UsageError: DuckDB cannot run the statement.
@@ -182,9 +182,10 @@ def read_rows(relation: duckdb.DuckDBPyRelation) -> pa.RecordBatchReader:
 
 
 def _explained(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a reader; convert errors of a later row to UsageError."""
     try:
         yield from reader
-    except (duckdb.Error, pa.ArrowException, OSError) as error:  # reading a later row failed
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
         raise UsageError(f"the warehouse refused the query: {error}") from error
 
 
@@ -231,14 +232,15 @@ def _explained_views(path: Path) -> Iterator[None]:
     try:
         yield
     except UsageError as error:
-        is_of_names = isinstance(error.__cause__, (duckdb.BinderException, duckdb.CatalogException))
-        other = _other_views(path) if is_of_names else None
+        is_unbound = isinstance(error.__cause__, (duckdb.BinderException, duckdb.CatalogException))
+        other = _other_views(path) if is_unbound else None  # unbound: an unknown name
         if other is None:
             raise
         raise UsageError(f"{error}\n{other}") from error
 
 
 def _other_views(path: Path) -> str | None:
+    """Return a message if another version published the snapshot, else None."""
     with opened(path) as connection:
         found = read_version(connection)
     if found.definitions == digest_definitions():
