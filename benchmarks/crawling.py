@@ -105,6 +105,7 @@ def _as_html(paragraph: str) -> str:
 
 
 def _text_contender(name: str, work: Callable[[str], object], texts: Sequence[str]) -> Contender:
+    """Return a job that runs ``work`` on each text, several times over."""
     texts = list(texts) * _CLEANED_COPIES
     num_bytes = sum(len(text.encode()) for text in texts)
 

@@ -156,6 +156,7 @@ class Prose:
         return self._last
 
     def _paragraphs(self) -> Iterator[str]:
+        """Yield paragraphs of random words, some in HTML, some with a notice that repeats."""
         is_html, has_notice = self._rng.random() < 0.33, self._rng.random() < 0.4
         num_words = max(30, int(self._rng.lognormvariate(np.log(_MEAN_WORDS) - 0.32, 0.8)))
         places = np.searchsorted(self._weights, self._numbers.random(num_words))

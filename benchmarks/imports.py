@@ -33,6 +33,7 @@ def run(rounds: int, megabytes: int) -> Sequence[Report]:
 
 
 def _report(kind: str, rounds: int, megabytes: int) -> Report:
+    """Time imports of sets of growing size, each run in a process of its own."""
     runs: dict[str, tuple[dict[str, float], list[Any]]] = {}
     for size in (max(1, round(share * megabytes)) for share in _SHARES):
         with TemporaryDirectory(prefix="tidemark-bench-") as folder:
@@ -48,6 +49,7 @@ def _report(kind: str, rounds: int, megabytes: int) -> Report:
 
 
 def _texts(num_bytes: int) -> Iterator[str]:
+    """Yield texts of random words from the documentation, of so many bytes in all."""
     rng = np.random.default_rng(0)
     docs = " ".join(path.read_text("utf-8") for path in sorted((_ROOT / "docs").glob("*.md")))
     words = np.array(sorted({word for word in docs.split() if word.isalpha()}), dtype=object)
@@ -70,6 +72,7 @@ def _rows(path: Path, megabytes: int) -> Iterator[tuple[str, str]]:
 
 
 def _write(path: Path, megabytes: int) -> int:
+    """Write a set of texts as Parquet, JSON lines or WARC; return the number of texts."""
     number, is_archive = 0, path.suffix == ".gz"
     plain = path if is_archive else path.with_suffix(".jsonl")
     with plain.open("wb") as file:
@@ -90,6 +93,7 @@ def _record(number: int, text: str, day: str) -> bytes:
 
 
 def _import(path: Path) -> tuple[float, float, int]:
+    """Import a set; return seconds by the clock, processor seconds and peak memory."""
     began, cpu_began = time.perf_counter(), time.process_time()
     with TemporaryDirectory(prefix="tidemark-bench-") as home:
         options = ImportOptions(scratch=Path(home) / "work")

@@ -224,6 +224,7 @@ def _mebibytes(size: int) -> str:
 
 
 def _row(timing: Timing, by_name: Mapping[str, Timing], memory: str) -> str:
+    """Return a row of a table in Markdown: times, rates, and ratios to the baseline."""
     contender = timing.contender
     rate = ", ".join(
         f"{_digits(amount / timing.median_s)} {unit}/s"

@@ -235,6 +235,7 @@ def _machine() -> str:
 
 
 def _print_table(rows: Sequence[dict[str, Any]]) -> None:
+    """Print losses before and after the cutoff, in Markdown."""
     print("\n| source | model | months | before | after | gap | 95 % interval |")
     print("|---|---|--:|--:|--:|--:|---|")
     for row in rows:

@@ -79,6 +79,7 @@ def publish_generated(settings: Settings, num_models: int) -> None:
 
 
 def _model(number: int, months: list[Month]) -> Row:
+    """Return the catalogue's facts on an invented model."""
     cutoff = months[24 + number % 48]
     return {
         "name": f"family-{number % 9}/model-{number:02d}",
@@ -93,6 +94,7 @@ def _model(number: int, months: list[Month]) -> Row:
 
 
 def _losses(model: str, months: list[Month], bits: np.ndarray[Any, Any]) -> pa.Table:
+    """Return losses of one model on all sources and months, a row for each document."""
     sources = [f"source-{number}" for number in range(NUM_SOURCES)]
     keys = [(s, m, n) for s in sources for m in months for n in range(NUM_DOCUMENTS)]
     num_bytes = 4000 + 100 * (np.arange(len(keys)) % 7)
@@ -138,6 +140,7 @@ def _interactive(opened: list[dict[str, float]]) -> Verdict:
 
 
 def _verdict(root: Path, models: int, built: list[dict[str, float]]) -> Verdict:
+    """Return time, memory and size of the site, and if they are within their limits."""
     seconds = min(each["seconds"] for each in built)
     peak = max(each["peak_bytes"] for each in built)
     pages = {str(path.relative_to(root)): path.stat().st_size for path in root.rglob("*.html")}

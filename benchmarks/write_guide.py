@@ -150,6 +150,7 @@ def _is_of_compressors(line: str) -> bool:
 
 
 def _are_near(word: str, other: str, tolerance: float) -> bool:
+    """Return True if two words are equal, or numbers that differ by rounding."""
     if word == other:
         return True
     try:

@@ -63,6 +63,7 @@ class Site:
             site.quirks.clear()
 
     def _add(self, request: Request) -> None:
+        """Add a fault, a quirk or a limit of requests to a site, as the request says."""
         key = _choose("site", request.arg("site"), self._sites)
         site = self._sites[key]
         times = int(request.arg("times", "1"))

@@ -68,6 +68,7 @@ def questions(world: World, site: str) -> list[SimulatedQuestion]:
 
 
 def _question(world: World, site: str, month: Month, number: int) -> SimulatedQuestion:
+    """Return question ``number`` of a month: yes-or-no or choices, resolved, void or open."""
     rng = world.generator("question", site, month, number)
     names = world.names(month)
     who, where, other, *others = rng.sample(names, len(names))
@@ -100,6 +101,7 @@ def _question(world: World, site: str, month: Month, number: int) -> SimulatedQu
 def _dates(
     rng: random.Random, month: Month, number: int
 ) -> tuple[dt.datetime, dt.datetime, dt.datetime]:
+    """Return when a question opens, closes and is resolved; the last one at the month's end."""
     if number >= NUM_QUESTIONS:
         opened = month.start + (number - NUM_QUESTIONS + 1) * 3 * _DAY
         return opened, opened + 500 * _DAY, opened + 501 * _DAY

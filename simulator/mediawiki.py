@@ -77,6 +77,7 @@ class _Query:
         self.args = args
 
     def response(self) -> JsonObject:
+        """Return the response to the query; quirks add or leave out fields."""
         response = self._response()
         if take_quirk(self.site, "extra_fields"):
             response = {
@@ -92,6 +93,7 @@ class _Query:
         return response
 
     def _response(self) -> JsonObject:
+        """Return the response of the list or of the pages that the query names."""
         expected = {"action": "query", "format": "json", "formatversion": "2"}
         for name, value in expected.items():
             if self.args.get(name) != value:
@@ -127,6 +129,7 @@ class _Query:
         return MAX_ROWS if text == "max" else min(int(text), MAX_ROWS)
 
     def _log_events(self) -> JsonObject:
+        """Return the creations of pages between two moments."""
         if self.args.get("leaction") != "create/create" or self.args.get("ledir") != "newer":
             raise _ApiError("badvalue", "the simulated log lists creations only, oldest first")
         world = self.wiki.world
@@ -143,6 +146,7 @@ class _Query:
         return _paged("logevents", rows, "lecontinue", more)
 
     def _all_revisions(self) -> JsonObject:
+        """Return the edits between two moments, grouped by page."""
         if self.args.get("arvnamespace") != "0" or self.args.get("arvdir") != "newer":
             raise _ApiError("badvalue", "the simulated list has articles only, oldest first")
         world = self.wiki.world
@@ -170,6 +174,7 @@ class _Query:
         return _paged("allrevisions", groups, "arvcontinue", more)
 
     def _category_members(self) -> JsonObject:
+        """Return the pages of a category, by title."""
         title = self.args.get("cmtitle", "")
         if not title.startswith(("Category:", "Kategorie:")):
             raise _ApiError("invalidcategory", "The category name you entered is not valid.")
@@ -184,6 +189,7 @@ class _Query:
     def _page_of(
         self, rows: list[T], key: Callable[[T], str], prefix: str
     ) -> tuple[list[T], str | None]:
+        """Return one page of a list, and where the next begins; quirks empty or shift it."""
         begin = self.args.get(f"{prefix}continue")
         limit = self._limit(f"{prefix}limit")
         if rows and begin is None and take_quirk(self.site, "empty_page"):
@@ -194,6 +200,7 @@ class _Query:
         return shown, more
 
     def _titles(self) -> JsonObject:
+        """Return pages by title, with normalised titles and redirects."""
         normalized = []
         redirects = []
         pages = []
@@ -286,6 +293,7 @@ class _Query:
     def _revision_row(
         self, page: Page, revision: Revision, fields: list[str] | None = None
     ) -> JsonObject:
+        """Return the wanted fields of a revision."""
         fields = fields or self.args.get("rvprop", "ids|timestamp|flags|comment|user").split("|")
         row: JsonObject = {}
         if "ids" in fields:
@@ -305,6 +313,7 @@ class _Query:
 
 
 def _log_row(page: Page) -> JsonObject:
+    """Return the log entry of a page's creation."""
     timestamp = as_utc(page.revisions[0].timestamp)
     row: JsonObject = {"logid": page.page_id + 7, "type": "create", "action": "create"}
     row.update(timestamp=timestamp, params={}, ns=0)
@@ -337,6 +346,7 @@ def _revision_key(revision: Revision) -> str:
 def _cut(
     rows: list[T], key: Callable[[T], str], begin: str | None, limit: int
 ) -> tuple[list[T], str | None]:
+    """Return the rows from ``begin`` on, at most ``limit``, and the key of the next row."""
     if begin is not None:
         keys = [key(row) for row in rows]
         if begin not in keys:

@@ -93,6 +93,7 @@ def text_of(world: World, name: str, month: Month, number: int) -> str:
 
 
 def _month(world: World, series: Series, month: Month) -> Iterator[Change]:
+    """Yield the changes of a month to a series of posts, each with its moment."""
     is_stated = series.rules[0] != "commit"
     first, seventh, middle = (month.start + (day - 1) * _DAY for day in (1, 7, 14))
     last = month.end - _DAY

@@ -132,6 +132,7 @@ def new_repositories(world: World, month: Month) -> list[Repository]:
 
 
 def _new_repository(world: World, month: Month, number: int, count: int) -> Repository:
+    """Return repository ``number`` of a month; the last ones are odd."""
     names = [name.lower() for name in world.names(month)]
     owner = names[number % len(names)]
     topic = names[(number * 7 + 3) % len(names)]
@@ -176,6 +177,7 @@ def repositories_of_subsets(world: World, month: Month) -> list[Repository]:
 def _one_commit(
     world: World, month: Month, number: int, language: str, created_at: dt.datetime
 ) -> list[Commit]:
+    """Return the single commit of a repository in another language than Python."""
     story = world.story(month, f"github_new:{language}", number)
     begin = "" if language == "markdown" else "// "
     lines = [story.title, *" ".join(story.paragraphs).split(". ")]
@@ -190,6 +192,7 @@ def _one_commit(
 def _history(
     world: World, month: Month, number: int, created_at: dt.datetime, oddity: str
 ) -> list[Commit]:
+    """Return the commits of a repository: its first files, and a change after the month."""
     if oddity in ("empty", "gone"):
         return []
     licence = _FREE[number % len(_FREE)]
@@ -210,6 +213,7 @@ def module_texts(world: World, month: Month, number: int) -> dict[str, str]:
 
 
 def _new_files(world: World, month: Month, number: int, licence: str) -> Files:
+    """Return a repository's files; most are of kinds that no crawl may keep."""
     texts = module_texts(world, month, number)
     first = next(iter(texts.values()))
     plain = {
@@ -313,6 +317,7 @@ def hostile_tarball(kind: str) -> bytes:
 
 
 def _hostile_members(kind: str) -> Iterator[tuple[tarfile.TarInfo, int]]:
+    """Yield members of an archive that must not be unpacked, with their sizes."""
     if kind == "links":
         for number, type_ in enumerate((tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE)):
             info = tarfile.TarInfo(f"top/{number}.py")

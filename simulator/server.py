@@ -247,6 +247,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Log nothing; ``Web.requests`` is the log."""
 
     def do_GET(self) -> None:
+        """Note the request, answer it, and note its end."""
         self.web.requests.append((self.site.keys[0], self.command, self.path))
         gap_s = self.traffic.arrive(is_continuation=self.command == "POST")
         self._is_open = True
@@ -264,6 +265,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.traffic.leave()
 
     def _respond_after(self, gap_s: float) -> None:
+        """Answer a request: with 429 if it came too early, with a fault if one is due."""
         try:
             request = self._read_request()
         except ValueError as error:
@@ -282,6 +284,7 @@ class _Handler(BaseHTTPRequestHandler):
             spoil(fault, request)
 
     def _read_request(self) -> Request:
+        """Return the request with its parsed address, headers and body."""
         parts = urlsplit(self.path)
         return Request(
             method=self.command,
@@ -313,6 +316,7 @@ class _Handler(BaseHTTPRequestHandler):
         return Response(200, {"Content-Type": "text/plain"}, self.site.robots.encode())
 
     def _send(self, response: Response, pause_s: float = 0.0) -> None:
+        """Send a response, byte by byte if ``pause_s`` is not 0."""
         headers = {"Content-Length": str(len(response.body)), **response.headers}
         if "Transfer-Encoding" in headers:
             del headers["Content-Length"]

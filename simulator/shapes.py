@@ -110,6 +110,7 @@ def compare(expected: Mapping[str, Shape], true: Mapping[str, Shape]) -> Iterato
 
 
 def _compare(kind: str, expected: Shape, true: Shape) -> Iterator[Difference]:
+    """Yield where the shape of true responses differs from the simulated one."""
     for path, types in expected.types.items():
         there = true.types.get(path)
         if there is None and expected.parents[path] in {None, *true.types}:
@@ -133,6 +134,7 @@ def _headers(fetched: Fetched) -> Iterator[Place]:
 
 
 def _body(fetched: Fetched) -> Iterator[Place]:
+    """Yield the places of a response, read as JSON, XML or HTML."""
     start = fetched.body[:_SEEN].lstrip()
     if start[:1] in (b"{", b"["):
         try:
@@ -153,6 +155,7 @@ def _body(fetched: Fetched) -> Iterator[Place]:
 
 
 def _json(value: Any, path: str, parent: str, is_first: bool = True) -> Iterator[Place]:
+    """Yield each place of a JSON value with its type; items of a list share a place."""
     if isinstance(value, dict):
         yield Place(path, "object", parent, is_first)
         passed: set[str] = set()
@@ -170,6 +173,7 @@ def _json(value: Any, path: str, parent: str, is_first: bool = True) -> Iterator
 
 
 def _xml(node: Any, path: str, parent: str, is_first: bool = True) -> Iterator[Place]:
+    """Yield each element and attribute of an XML tree; equal siblings share a place."""
     path = f"{path}/{_local(node.tag)}"
     yield Place(path, "element", parent, is_first)
     for name in node.attrib:
@@ -186,6 +190,7 @@ def _local(name: object) -> str:
 
 
 def _html(body: bytes) -> Iterator[Place]:
+    """Yield the selectors of a page's elements, each once."""
     try:
         tree = lxml.html.document_fromstring(body)
     except (etree.LxmlError, ValueError):
@@ -199,6 +204,7 @@ def _html(body: bytes) -> Iterator[Place]:
 
 
 def _selectors(node: Any) -> Iterator[str]:
+    """Yield CSS selectors of an element, by tag, class and attributes that name something."""
     yield node.tag
     yield from (f"{node.tag}.{name}" for name in node.get("class", "").split() if name.isascii())
     for name in ("property", "itemprop", "rel", "name", "datetime"):
@@ -208,6 +214,7 @@ def _selectors(node: Any) -> Iterator[str]:
 
 
 def _packing(body: bytes) -> str:
+    """Return how a body is packed: gzip, tar, PDF, binary or text."""
     if body.startswith(b"\x1f\x8b"):
         try:
             inner = zlib.decompressobj(wbits=31).decompress(body, _SEEN)

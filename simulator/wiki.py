@@ -234,6 +234,7 @@ class Wiki:
         return self.oddities[place] if place >= 0 else ""
 
     def _make(self, page_id: int, month: Month, number: int) -> Page:
+        """Return a page that was created in a month, with its revisions."""
         rng = self.world.generator("wikipedia_new", month, number)
         story = self.world.story(month, "wikipedia_new", number)
         length_s = int((month.end - month.start).total_seconds())
@@ -258,6 +259,7 @@ class Wiki:
         return Page(page_id, title, revisions_of(page_id, texts), oddity)
 
     def _monitored(self, page_id: int) -> Page:
+        """Return a page that is edited in most months."""
         title = self._titles.get(page_id, f"Page {page_id}")
         if page_id not in self._made:
             months = self.world.months
@@ -268,6 +270,7 @@ class Wiki:
         return replace(self._made[page_id], title=title)
 
     def _month_of(self, page_id: int, month: Month) -> list[Revision]:
+        """Return a monitored page's revisions of a month."""
         index = month.months_since(self.world.first) + 1
         if page_id % 5 == 1 and index % 6 == 5:
             return []
@@ -293,6 +296,7 @@ def revisions_of(page_id: int, texts: list[tuple[dt.datetime, str | None]]) -> t
 
 
 def _odd_text(oddity: str, story: Story, article: str) -> str | None:
+    """Return the text of an odd page, or else the article."""
     texts = {
         "redirect": f"#REDIRECT [[{story.title}]]\n\n{{{{R from move}}}}",
         "disambiguation": f"'''{story.title}''' may refer to:\n* [[A]]\n* [[B]]\n{{{{disambig}}}}",

@@ -140,6 +140,7 @@ class World:
     def _sentences(
         self, rng: random.Random, topic: str, names: list[str], is_first: bool
     ) -> list[str]:
+        """Return five sentences with names filled in; the first may be about the topic."""
         openings, middles = _SENTENCES[self.language]
         patterns = rng.sample(middles, 5)
         if is_first:

@@ -51,6 +51,7 @@ def main() -> int:
 
 
 def _fuzz(fuzz: Fuzz, num_answers: int) -> bool:
+    """Run a source until so many responses were mutated; print faults, return True if none."""
     if not fuzz.has_requests:
         print(f"{fuzz.name}: sends no request by the fetcher", flush=True)
         return True

@@ -67,6 +67,7 @@ def odd_header(value: str, rng: random.Random) -> str:
 
 
 def _json(body: bytes, rng: random.Random, grafts: Grafts) -> bytes:
+    """Change one value of a JSON document, or damage bytes that are no JSON."""
     try:
         whole = [json.loads(body)]
     except (ValueError, RecursionError):
@@ -92,6 +93,7 @@ Place = tuple[Any, Any]  # list or object, and index or key of a value in it
 
 
 def _rearrange(holder: Any, key: Any, places: Sequence[Place], rng: random.Random) -> None:
+    """Delete, repeat, add, copy or wrap a value, chosen at random."""
     change, value = rng.randrange(5), holder[key]
     if change == 0:
         del holder[key]
@@ -123,6 +125,7 @@ _VALUE = re.compile(rb'"[^"<>]*"|(?<=>)[^<>]+')
 
 
 def _markup(body: bytes, rng: random.Random) -> bytes:
+    """Change a tag, a value or the declaration of XML or HTML."""
     change = rng.randrange(7)
     tokens = _TOKEN.findall(body) or [b"<a>"]
     place = rng.randrange(len(tokens))
@@ -158,6 +161,7 @@ def _text(body: bytes, rng: random.Random) -> bytes:
 
 
 def _gzip(body: bytes, rng: random.Random) -> bytes:
+    """Change what is inside a gzip file: an archive, or lines."""
     try:
         inner = zlib.decompressobj(wbits=31).decompress(body, 2**22)
     except zlib.error:
@@ -184,6 +188,7 @@ def _json_line(inner: bytes, rng: random.Random) -> bytes:
 
 
 def _tar(inner: bytes, rng: random.Random) -> bytes:
+    """Change contents, names and types of files in an archive."""
     packed = io.BytesIO()
     try:
         with (
@@ -208,6 +213,7 @@ def _tar(inner: bytes, rng: random.Random) -> bytes:
 
 
 def _damage(body: bytes, rng: random.Random) -> bytes:
+    """Cut, overwrite, repeat, encode or replace bytes, chosen at random."""
     change, place = rng.randrange(8), rng.randrange(len(body) + 1)
     if change == 0:
         return body[:place]

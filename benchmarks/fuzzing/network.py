@@ -126,6 +126,7 @@ class Line:
         return fetched
 
     def _follow(self, ask: Ask) -> tuple[str, Response]:
+        """Send a request to the simulated sites and follow redirects; limit the requests of a run."""
         url, sent = ask.url, {**ask.headers, **(ask.span.headers if ask.span else {})}
         headers = {name.lower(): value for name, value in sent.items()}
         while True:
@@ -138,6 +139,7 @@ class Line:
             url = urljoin(url, location)
 
     def _answer(self, url: str, response: Response) -> Fetched:
+        """Return a response, mutated with the probability that its kind has."""
         headers = {name.lower(): value for name, value in response.headers.items()}
         body = response.body
         if self.rng.random() < self.shares.get(self.sites.kind_of(url), 0.0):

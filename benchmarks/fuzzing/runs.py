@@ -133,6 +133,7 @@ class Fuzz:
         return self._run(number, self._choose)
 
     def _run(self, number: int, choose: Callable[[random.Random], dict[str, float]]) -> Outcome:
+        """Crawl once with mutated responses; any error but a ``SourceError`` is a fault."""
         rng = random.Random(f"{self._seed}/{self.name}/{number}")
         month = list(self._sites)[number // 2 % len(self._sites)]
         line = Line(self._sites[month], rng, self._grafts, choose(rng))
@@ -166,6 +167,7 @@ class Fuzz:
         return Fetcher(settings, self._info.all_sites(()), 0, use_cache=False)
 
     def _crawl(self, number: int, month: Month, line: Line) -> Iterator[Any]:
+        """Yield the items of a month from the simulated sites, without a process pool."""
         settings = self._settings.model_copy(update={"home": str(self._folder / str(number))})
         fetcher = copy.copy(self._fetchers[month])
         vars(fetcher).update(_exchange=line, stats=line.stats, _rules={}, _answered=[])
@@ -218,6 +220,7 @@ class Fuzz:
 
 
 def _kind_of(item: Drop | Failure | Repeat) -> str:
+    """Return the kind and reason of an item without text; raise an error if it is none."""
     _require_id(item.native_id)
     f"{item.native_id}{item.detail}".encode()
     if isinstance(item, Repeat):

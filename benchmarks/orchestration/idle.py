@@ -83,6 +83,7 @@ def _score(home: Path, sources: list[str]) -> None:
 def _deployed(
     stack: contextlib.ExitStack, folder: Path
 ) -> tuple[PrefectServer, list[psutil.Process]]:
+    """Start a database, a server and two workers; return the server and the workers."""
     database = PostgreSQL(folder / "postgresql", free_port())
     stack.callback(database.kill)
     address = {"PREFECT_API_DATABASE_CONNECTION_URL": database.url}
@@ -114,6 +115,7 @@ class _Measured:
 
 
 def _month(server: PrefectServer, workers: list[psutil.Process], sources: list[str]) -> _Measured:
+    """Run the month on the server; measure the processor time of all processes."""
     found = _Measured()
     used = dict[str, float]()  # by the id of a flow run
     own = [psutil.Process(server.pid), *workers]
@@ -146,6 +148,7 @@ def _processes(worker: psutil.Process) -> Iterator[tuple[str, float]]:
 
 
 def _verdict(num_sources: int, first: _Measured, idle: _Measured) -> Verdict:
+    """Return the measured times, and if the idle month is within its limit."""
     rows = {"sources, models": f"{num_sources}, {len(MODELS)}"}
     for name, each in (("lands", first), ("idle", idle)):
         rows[f"{name}: processor time"] = (

@@ -140,6 +140,7 @@ def run(rounds: int, months: int) -> Sequence[Verdict]:
 
 
 def _simulate(months: int, num_whole: int, is_first: bool) -> Verdict:
+    """Simulate months with other random costs; return the makespans over their lower bounds."""
     worlds = [draw_month(seed, num_whole, is_first) for seed in range(months)]
     ratios = sorted(drain(each) / bound(each) for each in worlds)
     hours = statistics.median(map(bound, worlds)) / 3600

@@ -64,6 +64,7 @@ class Watch:
         return Memory(tuple(self._samples[name]), cpu[-1] - cpu[0])
 
     def _run(self) -> None:
+        """Sample memory and processor time of processes and their children until told to end."""
         while not self._ended.wait(_SAMPLE_S):
             for name, process in self._processes.items():
                 with contextlib.suppress(psutil.Error):  # a process that has ended is ignored

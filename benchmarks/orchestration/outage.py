@@ -200,6 +200,7 @@ def main() -> int:
 
 
 def _print(outcome: Outcome) -> None:
+    """Print what became of the run and its cells, in Markdown."""
     print(f"## {dt.datetime.now(dt.UTC).date()}, server and PostgreSQL killed in mid-model\n")
     command = " ".join(["python -m benchmarks.orchestration.outage", *sys.argv[1:]])
     print(f"`{command}`; {os.cpu_count()} cores, load average {os.getloadavg()[2]:.0f}\n")

@@ -57,6 +57,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer({"data": [{"id": name, "max_model_len": 4096} for name in self.names]})
 
     def do_POST(self) -> None:
+        """Answer a prompt; those of some lengths after a fixed time."""
         due = time.monotonic() + SECONDS
         prompt = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["prompt"]
         if self.path != "/v1/completions":

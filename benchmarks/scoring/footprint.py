@@ -26,6 +26,7 @@ def footprint(kind: str, folder: Path, texts: Path, job: str) -> int:
 
 
 def _run(kind: str, folder: Path, texts: list[str], job: str) -> None:
+    """Score texts with one scorer, in a process whose memory is measured."""
     from benchmarks.scoring.scorers import LmEval, Ours, PlainLoop  # imports torch
 
     if kind == "lm-eval":

@@ -112,6 +112,7 @@ def make_prompts(count: int) -> list[str]:
 def _run_shape(
     shape: str, folder: Path, prompts: Sequence[str], rounds: int
 ) -> tuple[Report, Verdict]:
+    """Compare our generator with transformers' on a model of random weights."""
     save_model(folder, SHAPES[shape])
     settings = Settings(home=str(folder), device="cpu", dtype="float32")
     ours = Ours(load_generator(ModelEntry(name=shape, location=str(folder)), settings))
@@ -148,6 +149,8 @@ def _run_shape(
 def _contenders(
     shape: str, ours: Ours, theirs: Theirs, prompts: Sequence[str], stop: str
 ) -> list[Contender]:
+    """Return the jobs: transformers one by one and in batches, and ours."""
+
     def of(write: Callable[[], list[str]]) -> Callable[[Path], object]:
         return lambda _: write()
 

@@ -91,6 +91,7 @@ def run(
 def _run_shape(
     shape: str, folder: Path, questions: Sequence[Question], rounds: int
 ) -> tuple[Report, Verdict]:
+    """Compare our scoring of options with lm-eval's on a model of random weights."""
     save_model(folder, SHAPES[shape])
     ours = Ours.load(folder)
     model, tokenizer = load_plain(folder)
@@ -121,6 +122,8 @@ def _run_shape(
 def _contenders(
     job: str, ours: Ours, peer: Peer, batch: int, prompts: Sequence[TextPrompt]
 ) -> list[Contender]:
+    """Return the jobs: lm-eval's with its fastest batch, and ours."""
+
     def of(score: Callable[[Sequence[TextPrompt]], list[float]]) -> Callable[[Path], object]:
         return lambda _: score(prompts)
 

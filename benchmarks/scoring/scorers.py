@@ -82,6 +82,7 @@ class PlainLoop:
         return [self._score(text) for text in texts]
 
     def _score(self, text: str) -> float:
+        """Return the loss of a text in nats, one window after the other."""
         ids: Any = self.tokenizer(text, add_special_tokens=False)["input_ids"]
         nats = 0.0
         for window in windows_of(len(ids), get_protocol(self.protocol)):

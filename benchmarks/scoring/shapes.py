@@ -47,6 +47,7 @@ class Shape:
 
 
 def _llama(hidden: int, inner: int, layers: int, heads: tuple[int, int], vocabulary: int) -> Shape:
+    """Return the sizes of a Llama model; ``heads`` are those of queries and of keys."""
     sizes = {
         "hidden_size": hidden,
         "intermediate_size": inner,

@@ -103,6 +103,7 @@ def draw_world(number: int, seed: int = 0) -> World:
 def _losses(
     model: str, bits: Floats, sizes: np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 ) -> pa.Table:
+    """Return losses of one model on all sources and months, a row for each document."""
     months = [FIRST + place for place in range(NUM_MONTHS)]
     keys = [(s, m, n) for s in SOURCES for m in months for n in range(NUM_DOCUMENTS)]
     num_bytes = sizes.ravel()

@@ -199,6 +199,7 @@ def _intervals(numbers: Sequence[int], num_documents: int) -> Iterator[tuple[Fig
 def _of_view(
     view: str, worlds: Mapping[int, World], rows: Iterable[Row]
 ) -> Iterator[tuple[Figure, str, bool]]:
+    """Yield each figure of a view's rows with True if its interval has the planted value."""
     figures = [figure for figure in FIGURES if figure.view == view]
     for row in rows:
         names = [value for value in row.values() if str(value).startswith("world-")]

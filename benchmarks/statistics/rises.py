@@ -62,6 +62,7 @@ def measure(design: Design, num_worlds: int, seed: int) -> Shares:
 
 
 def _add(shares: Shares, fit: CutoffFit, design: Design) -> None:
+    """Count a found change, and if its two rises have the planted months."""
     shares.found += 1
     rises = fit.rises
     if rises is None or not rises.is_found:

@@ -79,6 +79,7 @@ def catalogue(worlds: Sequence[World]) -> list[dict[str, object]]:
 
 
 def _draw_world(number: int, rng: np.random.Generator) -> World:
+    """Return random levels, shocks and drifts of all months; one model has a gap."""
     drift = rng.normal(0, 0.003, len(SOURCES))
     noise = rng.normal(0, _MONTH_SD, (len(SOURCES), NUM_MONTHS + 1))
     shocks = noise[:, 1:] + _MONTH_MEMORY * noise[:, :-1]
@@ -110,6 +111,7 @@ def _draw_documents(
 
 
 def _losses(world: World, num_bytes: NDArray[np.int64], bits: Floats) -> pa.Table:
+    """Return the losses of one simulation as a table."""
     shape = bits.shape
     index = np.indices(shape).reshape(len(shape), -1)
     names = [world.name(model) for model in MODELS[:2]] + [CONTROL]

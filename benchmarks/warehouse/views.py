@@ -117,6 +117,7 @@ def _polars_reader(
 
 
 def _monthly_loss(losses: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the same figures as view ``monthly_loss``, computed by polars."""
     sums = [pl.col(name).sum() for name in ("nll_nats", "num_tokens", "num_chars", "num_bytes")]
     return (
         losses.group_by(_CELL)

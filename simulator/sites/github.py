@@ -101,6 +101,7 @@ class Site(WorldSite):
         return run_backend(self._folder, dataclasses.replace(request, path=f"/{name}/{rest}"))
 
     def _list(self, request: Request) -> Response:
+        """Answer the list of trending repositories."""
         if not re.fullmatch("/trending(/python)?", request.path):
             return Response(404)
         period = _PERIODS.get(request.arg("since", "daily"), "today")
@@ -116,6 +117,7 @@ class Site(WorldSite):
 
 
 def _trending_row(repository: Repository, period: str) -> str:
+    """Return the HTML of a repository in the list of trending ones."""
     owner, name = repository.name.split("/")
     return f"""<article class="Box-row">
   <div class="float-right d-flex"><a href="/sponsors/{owner}" class="btn-sm btn">Sponsor</a></div>
@@ -193,6 +195,7 @@ def _history(world: World, name: str) -> Iterator[bytes]:
 
 
 def _month(world: World, name: str, month: Month) -> Iterator[bytes]:
+    """Yield a month's commits to a project as git's fast-import reads them."""
     has_past = month > world.first
     num_files = max(4, world.stories_per_month // _NUM_GIVING)
     texts = [world.module(month, "github", _number(name, index)) for index in range(num_files)]
@@ -218,6 +221,7 @@ def _old_text(world: World, name: str, month: Month) -> list[bytes]:
 
 
 def _decoys(month: Month, texts: list[str]) -> list[bytes]:
+    """Return changes of files that no crawl may keep."""
     return [
         write_file(f"src/_vendor/copy_{month}.py", texts[0] + "\n"),
         write_file(f"src/packed_{month}.py", f"DATA = {'0,' * 600!r}\n"),

@@ -93,6 +93,7 @@ class Site(WorldSite):
         return Response(response.status, {**response.headers, **headers}, response.body)
 
     def _count(self, resource: str, has_token: bool) -> tuple[dict[str, str], bool]:
+        """Count a request; return the headers of the limit, and True if it is exceeded."""
         limit, window_s = self.limits[resource, has_token]
         with self._lock:
             ends_at, used = self._used.get((resource, has_token), (0.0, 0))
@@ -108,6 +109,7 @@ class Site(WorldSite):
         return {f"X-RateLimit-{name.title()}": str(n) for name, n in counts.items()}, is_over
 
     def _route(self, request: Request) -> Response:
+        """Answer a request to the API by its path."""
         if request.path == "/search/repositories":
             return self._search(request)
         match = re.fullmatch("/repos/([^/]+/[^/]+)/(.+)", request.path)
@@ -142,6 +144,7 @@ class Site(WorldSite):
         return as_json(body, 301, {"Location": url})
 
     def _codeload(self, name: str, sha: str) -> Response:
+        """Answer the archive of a repository, or a hostile one."""
         repository = self.repositories.get(name)
         commit = _commit(repository, sha) if repository else None
         if repository is None or commit is None:
@@ -153,6 +156,7 @@ class Site(WorldSite):
         return Response(200, headers, tarball(repository, commit))
 
     def _search(self, request: Request) -> Response:
+        """Answer a search for repositories; quirks shift, empty or cut the page."""
         per_page = min(int(request.arg("per_page", "30")), 100)
         page = int(request.arg("page", "1"))
         words = request.arg("q").split()
@@ -175,6 +179,7 @@ class Site(WorldSite):
         return as_json(body, headers=_links(request, page, per_page, len(found)))
 
     def _row(self, repository: Repository) -> JsonObject:
+        """Return a repository in JSON; quirks take or add fields."""
         spdx = repository.licence
         row: JsonObject = {
             "id": repository.id,
@@ -200,6 +205,7 @@ class Site(WorldSite):
 
 
 def _matches(repository: Repository, words: list[str]) -> bool:
+    """Return True if a repository matches all words of a search."""
     for word in words:
         name, _, value = word.partition(":")
         if name == "created":
@@ -218,6 +224,7 @@ def _matches(repository: Repository, words: list[str]) -> bool:
 
 
 def _links(request: Request, page: int, per_page: int, total: int) -> dict[str, str]:
+    """Return the header ``Link`` with the addresses of other pages."""
     last = -(-min(total, MAX_RESULTS) // per_page)
     base = f"http://{request.headers['host']}{request.path}"
     pages = {"prev": page - 1, "next": page + 1, "last": last, "first": 1}
@@ -228,6 +235,7 @@ def _links(request: Request, page: int, per_page: int, total: int) -> dict[str, 
 
 
 def _commits(repository: Repository, request: Request) -> Response:
+    """Answer the list of a repository's commits up to a moment."""
     sha = request.arg("sha", "main")
     if sha != "main" and not _commit(repository, sha):
         return as_json({"message": f"No commit found for SHA: {sha}"}, 404)
@@ -261,6 +269,7 @@ def _tree_row(entry: Entry) -> JsonObject:
 
 
 def _blob(repository: Repository, sha: str) -> Response:
+    """Answer the content of a file by its hash."""
     for commit in repository.commits:
         for entry in commit.entries():
             if entry.sha == sha and entry.kind == "blob":
@@ -309,6 +318,7 @@ class Archive(WorldSite):
         return Response(200, {"Content-Type": "application/gzip"}, gzip.compress(body, mtime=0))
 
     def _events(self, hour: dt.datetime) -> Iterator[dict[str, object]]:
+        """Yield the events of an hour: stars and pushes."""
         number = 0
         for place, name in enumerate(self._names):
             for kind, count in (("WatchEvent", _STARS - place), ("PushEvent", 20 * place)):

@@ -61,6 +61,7 @@ class Site(WorldSite):
         return Response(404)
 
     def _search(self, request: Request) -> Response:
+        """Answer a search by date; quirks empty, shift or change the page."""
         size = request.arg("hitsPerPage", "20")
         page = request.arg("page", "0")
         if not size.isdecimal() or not page.isdecimal():
@@ -106,6 +107,7 @@ class Site(WorldSite):
         return self.stories[ids[place - 1]] if place else None
 
     def _item(self, story: Post) -> JsonObject:
+        """Return a story with its comments; quirks take or add fields."""
         if take_quirk(self, "missing_fields"):
             children = [
                 {"id": c.id, "created_at_i": _epoch(c), "text": c.body} for c in story.comments
@@ -122,6 +124,7 @@ class Site(WorldSite):
         return item
 
     def _stories(self, month: Month) -> list[Post]:
+        """Return a month's stories; the last ones lack comments, authors or are gone."""
         count = len(self.world.stories(month, "hackernews"))
         step = (month.end - month.start) // (count + 3)
         stories = []
@@ -148,6 +151,7 @@ class Site(WorldSite):
     def _comments(
         self, month: Month, story_id: int, posted_at: dt.datetime, number: int
     ) -> tuple[Post, ...]:
+        """Return comments on a story: two of the month, a deleted one, and a late one."""
         if number % 6 == 3:
             return ()
         room = month.end - posted_at
@@ -193,6 +197,7 @@ def _holds(part: str, story: Post) -> bool:
 
 
 def _hit(story: Post, is_bare: bool, is_odd: bool) -> JsonObject:
+    """Return a story as a search result; ``is_bare`` leaves out optional fields."""
     hit: JsonObject = {
         "objectID": str(story.id),
         "title": story.title,

@@ -101,6 +101,7 @@ class Site:
         return Response(404)
 
     def _record(self, name: str, kind: str | None, revision: str, request: Request) -> Response:
+        """Answer the record of a repository, or the list of its files."""
         repository = self._repositories.get(name)
         if repository is None:
             return _absent(request)
@@ -119,6 +120,7 @@ class Site:
         })  # fmt: skip
 
     def _file(self, name: str, revision: str, path: str, request: Request) -> Response:
+        """Answer a file; a large one is a redirect to the store."""
         repository = self._repositories.get(name)
         if repository is None:
             return _absent(request)
@@ -139,6 +141,7 @@ class Site:
         return Response(302, headers)
 
     def _stored(self, sha256: str, request: Request) -> Response:
+        """Answer a large file by its hash."""
         commits = (files for each in self._repositories.values() for files in each.commits.values())
         for file in (file for files in commits for file in files.values()):
             if file.sha256 == sha256:
@@ -155,6 +158,7 @@ class Site:
 
 
 def _describe(path: Path) -> _File:
+    """Return a file's size and hashes, as git and the Hub compute them."""
     content = path.read_bytes()
     blob = b"blob %d\0" % len(content) + content
     return _File(

@@ -55,6 +55,7 @@ class Site(WorldSite):
         return as_json({"message": "Contract not found"}, 404)
 
     def _list(self, request: Request) -> Response:
+        """Answer a list of markets; quirks repeat, empty or change the page."""
         limit = request.arg("limit", "500")
         before = request.arg("before")
         if not limit.isdecimal() or not 0 < int(limit) <= MAX_LIMIT:
@@ -85,6 +86,7 @@ class Site(WorldSite):
 
 
 def _market(question: SimulatedQuestion) -> JsonObject:
+    """Return a market in JSON."""
     name = f"mf{question.id}AbC"
     market: JsonObject = {
         "id": name, "creatorId": "u1", "creatorUsername": "asker", "creatorName": "Asker",
@@ -104,6 +106,7 @@ def _market(question: SimulatedQuestion) -> JsonObject:
 
 
 def _binary(question: SimulatedQuestion) -> JsonObject:
+    """Return the fields of a market with two answers."""
     fields: JsonObject = {
         "outcomeType": "BINARY", "mechanism": "cpmm-1", "probability": question.crowd[0], "p": 0.5,
         "pool": {"YES": 100.0, "NO": 50.0},
@@ -114,6 +117,7 @@ def _binary(question: SimulatedQuestion) -> JsonObject:
 
 
 def _choices(question: SimulatedQuestion) -> JsonObject:
+    """Return the fields of a market with several answers."""
     answers = [
         {"id": f"a{index}", "index": index, "text": option, "createdTime": _ms(question.opened),
          "probability": question.crowd[index]}
@@ -137,6 +141,7 @@ def _right(question: SimulatedQuestion) -> int:
 
 
 def _oddities(asked: list[SimulatedQuestion]) -> list[JsonObject]:
+    """Return copies of the last market, each with a fault."""
     answered = [question for question in asked if question.answer_index is not None]
     last = max(answered, key=lambda question: (question.resolved, question.id))
     found = []

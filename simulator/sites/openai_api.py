@@ -106,6 +106,7 @@ class Site:
                 self._busy -= 1
 
     def _complete(self, request: Request) -> Response:
+        """Answer a chat request: check its key, repeat known requests, and spoil some."""
         key = request.headers.get("authorization", "").removeprefix("Bearer ")
         mishap = self.mishaps.pop(0) if self.mishaps else None
         if self.revoke_after is not None and len(self.ledger) >= self.revoke_after:
@@ -133,6 +134,7 @@ class Site:
         return Response(200, {"Content-Type": "application/json"}, data)
 
     def _refuse(self, body: JsonObject, prompt: str, mishap: Mishap | None) -> Response | None:
+        """Return the error that a request gets; None if it gets an answer."""
         if mishap == "rate_limit":
             error = _error(429, "Rate limit reached for requests", "rate_limit_exceeded")
             return Response(429, {**error.headers, "Retry-After": "0"}, error.body)
@@ -156,6 +158,7 @@ class Site:
         return None
 
     def _respond(self, body: JsonObject, prompt: str, mishap: Mishap | None) -> bytes:
+        """Return an answer in JSON, spoilt as ``mishap`` says, and bill it."""
         text = self.write(prompt, int(body.get("seed") or 0))
         finish = "stop"
         message: JsonObject = {"role": "assistant", "content": text, "refusal": None}

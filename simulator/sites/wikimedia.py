@@ -90,6 +90,7 @@ class NewsWiki(Wiki):
         return month.start + {0: 0, 1: days - 1}.get(number, drawn) * _DAY
 
     def _make(self, page_id: int, month: Month, number: int) -> Page:
+        """Return an article's page with its revisions; odd ones are redirects or unpublished."""
         story = self.world.story(month, "wikinews", number)
         day = self._day(page_id)
         oddity = self._oddity_of(number)
@@ -185,6 +186,7 @@ def _events(wiki: Wiki, months: Sequence[Month], num_columns: int) -> str:
 
 
 def _line(wiki: Wiki, new: Page, num_columns: int, entity: str, event: str) -> str:
+    """Return a line of the dump of histories, in its version of so many columns."""
     log_id = [str(new.page_id + 7)] if num_columns == 78 else []
     moment = f"{new.revisions[0].timestamp:%Y-%m-%d %H:%M:%S}.0"
     comment = r"a comment with\ta tabulator"
