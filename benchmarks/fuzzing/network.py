@@ -126,7 +126,7 @@ class Line:
         return fetched
 
     def _follow(self, ask: Ask) -> tuple[str, Response]:
-        """Send a request to the simulated sites and follow redirects; limit the requests of a run."""
+        """Send a request to the simulated sites and follow redirects; limit a run's requests."""
         url, sent = ask.url, {**ask.headers, **(ask.span.headers if ask.span else {})}
         headers = {name.lower(): value for name, value in sent.items()}
         while True:
