@@ -77,6 +77,7 @@ def fetch_month(month: Period, context: CrawlContext) -> Iterator[Item]:
 
 
 def _examine(paper: Entry | Drop, month: Period) -> Entry | Drop:
+    """Return a paper that was published in the month, or why it is left out."""
     if isinstance(paper, Drop):
         return paper
     if paper.published not in month:

@@ -343,6 +343,7 @@ def is_anomalous(start: int, page: Fetched) -> bool:
 
 
 def _parse(page: Fetched) -> Any:
+    """Parse a response as XML."""
     try:
         return ElementTree.fromstring(page.body)
     # Unknown encodings raise LookupError; encodings of several bytes, and entities, ValueError.
@@ -351,6 +352,7 @@ def _parse(page: Fetched) -> Any:
 
 
 def _total(feed: Any) -> int:
+    """Return the number of all papers that a feed of the query API states."""
     text = feed.findtext("opensearch:totalResults", "", _NAMESPACES).strip()
     if not _TOTAL.fullmatch(text):
         given = f"{feed.tag[:100]} with {text[:100]!r}"

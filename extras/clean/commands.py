@@ -108,6 +108,7 @@ def _read_files(path: str, name: str) -> Mapping[str, bytes]:
 
 
 def _read_wikitext(path: str, files: Mapping[str, bytes]) -> str:
+    """Return the text of a page in wikitext."""
     from crawlers.text import wikitext
 
     text = _decode(files)
@@ -135,6 +136,7 @@ def _read_html(path: str, files: Mapping[str, bytes]) -> str:
 
 
 def _read_code(path: str, files: Mapping[str, bytes]) -> str:
+    """Return the text of a source file."""
     from crawlers.text.code import LANGUAGES, language_of, read_source
 
     if language_of(path) is None:

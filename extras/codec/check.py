@@ -143,6 +143,7 @@ def _seal_of(store: Store, cell: Cell) -> Seal:
 
 
 def _cut_again(chunk: SampledChunk, text: str, cutter: Cutter) -> Tokens | Verdict:
+    """Return a chunk's tokens; a verdict if its text no longer gives the scored chunks."""
     try:
         chunks = cutter.cut(text).chunks
     except NotMeasurable:

@@ -326,6 +326,7 @@ def _decode(
 
 
 def _reporter(step: str, total: int) -> Advance:
+    """Return a function that reports progress, given the number of tokens of each step."""
     done = 0
 
     def advance(num_tokens: int) -> None:
@@ -359,6 +360,7 @@ def _find(header: Header, settings: Settings, model: str | None, where: str) -> 
 
 
 def _is_folder_of(header: Header) -> bool:
+    """Return True if the folder that a header names has the model that wrote the file."""
     folder = Path(header.location)
     if not folder.is_absolute() or not folder.is_dir():
         return False

@@ -157,6 +157,7 @@ def _verify(
 
 
 def _sizes(coded: Compressed, num_bytes: int) -> str:
+    """Return in words how many bytes were predicted, coded and written."""
     size = len(coded.data)
     chunks = "1 chunk" if coded.num_chunks == 1 else f"{coded.num_chunks:,} chunks"
     return (

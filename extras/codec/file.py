@@ -186,6 +186,7 @@ class _Reader:
         return self._position == len(self._data)
 
     def take(self, size: int) -> bytes:
+        """Return the next bytes; raise an error if the file ends before."""
         end = self._position + size
         if end > len(self._data):
             raise MalformedInput(f"{self._where}: is shorter than its header states")
@@ -194,6 +195,7 @@ class _Reader:
         return taken
 
     def varint(self) -> int:
+        """Return the next number (LEB128)."""
         value = 0
         for shift in range(0, 63, 7):
             byte = self.take(1)[0]
@@ -204,6 +206,7 @@ class _Reader:
 
 
 def _varint(value: int) -> bytes:
+    """Return a number in groups of seven bits, the lowest first (LEB128)."""
     encoded = bytearray()
     while value >= 0x80:
         encoded.append(value & 0x7F | 0x80)

@@ -190,6 +190,7 @@ def _code_step(logits: torch.Tensor, rows: Sequence[int], coder: _Encoder | _Dec
 def _frequencies(
     logits: torch.Tensor, rows: Sequence[int]
 ) -> Iterator[tuple[Sequence[int], Frequencies]]:
+    """Yield rows with their frequencies, a few rows at a time, to limit memory."""
     size = max(1, _SLICE.get(logits.device.type, 2**18) // logits.shape[1])
     for begin in range(0, len(rows), size):
         part = rows[begin : begin + size]
@@ -222,6 +223,7 @@ class _Encoder:
         self._floored_bits = np.zeros(len(chunks))
 
     def code_uniform(self, rows: Sequence[int], ids: Sequence[int]) -> list[int]:
+        """Encode each row's first token, with equal probabilities for all ids."""
         tokens = [next(self._left[row]) for row in rows]
         for row, token in zip(rows, tokens, strict=True):
             place = ids.index(token)
@@ -258,6 +260,7 @@ class _Decoder:
         return self._take(rows, [ids[place] for place in places])
 
     def code(self, rows: Sequence[int], frequencies: Frequencies) -> list[int]:
+        """Decode the next token of each row."""
         totals = frequencies.total.tolist()
         wanted = [
             self._coders[row].position(total) for row, total in zip(rows, totals, strict=True)

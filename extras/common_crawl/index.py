@@ -75,6 +75,7 @@ def list_crawls(fetcher: Fetcher) -> list[Crawl]:
 
 
 def _end_of_week(row: Fields, year: int, week: int) -> dt.datetime:
+    """Return the end of a calendar week (ISO 8601)."""
     try:
         monday = dt.datetime.fromisocalendar(year, week, 1).replace(tzinfo=dt.UTC)
     except ValueError:
@@ -168,6 +169,7 @@ class _Cluster:
         return get_list(self.fetcher, DATA, path, {}, is_busy, span=span)
 
     def _block(self, line: bytes) -> IndexBlock:
+        """Parse a line of cluster.idx: a block of the index."""
         text = line.decode("utf-8", "replace")
         found = _BLOCK.fullmatch(text)
         length = int(found[3]) if found else 0
@@ -272,6 +274,7 @@ def _has_no_stamp(fetched: Fetched) -> bool:
 
 
 def _stamp_of(fetched: Fetched) -> dt.datetime | None:
+    """Return the time of the first capture in a response of the index server."""
     try:
         row = load_json(fetched.body.splitlines()[0])
     except (ValueError, IndexError):

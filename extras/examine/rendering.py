@@ -140,6 +140,7 @@ def _gap(findings: Findings, stated: Month | None) -> str:
 
 
 def _ageing(findings: Findings, stated: Month | None) -> str:
+    """Return a sentence on the growth of losses a year, or why there is none."""
     row = findings.ageing
     if row is None or row["growth_per_year"] is None:
         return _not_told(row, findings, "ageing", stated)
@@ -160,6 +161,7 @@ def _not_told(
 
 
 def _odd(examination: Examination, findings: Findings) -> list[str]:
+    """Return what is odd: lost text, chunks without a loss, a replaced tokenizer."""
     found = []
     if examination.speed.num_lossy_documents:
         found.append("the tokenizer loses text: tokens of some documents decode to other text")
@@ -189,6 +191,7 @@ def _number(value: float | None) -> str:
 
 
 def _interval(row: Mapping[str, Any], figure: str) -> str:
+    """Return a figure's interval in words, or why there is none."""
     low = row.get(f"{figure}_low")
     high = row.get(f"{figure}_high")
     if low is None or high is None:

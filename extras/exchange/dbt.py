@@ -79,6 +79,7 @@ def _types(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], dict[
 
 
 def _table(name: str, view: ViewDescription, types: dict[str, str]) -> dict[str, object]:
+    """Return a view with its columns, as a source of dbt."""
     columns: list[dict[str, str]] = []
     for column, facts in view.columns.items():
         about = facts["description"]

@@ -81,6 +81,7 @@ def _chosen(model: ModelResults) -> tuple[ModelResult, ...]:
 
 
 def _is_chosen(figure: ModelResult) -> bool:
+    """Return True for levels, and for gaps under the default protocol, of real texts."""
     if figure.is_simulated:
         return False
     if figure.metric is GAP:
@@ -113,6 +114,7 @@ def _entries(figures: Iterable[ModelResult], data_set: str, day: str, address: s
 
 
 def _note(figure: ModelResult) -> str:
+    """Return unit, interval and basis of a figure in words."""
     parts = [f"{figure.metric.name} ({figure.metric.unit}); lower is better"]
     if figure.interval:
         low, high = figure.interval

@@ -193,6 +193,7 @@ def _sealed_text(store: Store, partition: Partition, as_of: dt.datetime | None) 
 
 
 def _write_documents(store: Store, seal: Seal, file: IO[str]) -> Counter[str]:
+    """Write the documents as JSON lines; return how many have each licence."""
     licences: Counter[str] = Counter()
     for batch in read_documents(store, seal, _COLUMNS):
         for row in batch.to_pylist():

@@ -89,6 +89,7 @@ def _find_command(arguments: Sequence[str]) -> int:
 
 
 def _former_command(words: Sequence[str]) -> str | None:
+    """Return the former command that the words begin with; None if it is a present one."""
     for former in list_commands():
         if not _begins_with_any(words, {former}):
             continue
@@ -98,6 +99,7 @@ def _former_command(words: Sequence[str]) -> str | None:
 
 
 def _list_words_after_land() -> set[str]:
+    """Return the words that may follow ``land`` today."""
     words = set(_PRESENT_AFTER_LAND)
     for part in import_parts("commands"):
         for commands in part.COMMANDS.values():

@@ -208,6 +208,7 @@ def _require_vocabulary(header: GgufHeader, location: str) -> None:
 
 
 def _digest(path: Path) -> str:
+    """Return the first 16 hexadecimal digits of a file's SHA-256."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()[:16]
@@ -247,6 +248,7 @@ def _described(path: Path, header: GgufHeader, revision: str, settings: Settings
 
 
 def _weights(header: GgufHeader) -> Weights:
+    """Return the sums over the tensors in a header."""
     return Weights(
         num_tensors=len(header.tensors),
         num_elements=sum(each.num_elements for each in header.tensors),

@@ -130,6 +130,7 @@ class _Parser:
             raise self._fault(f"{what} needs {size:,} bytes and the file has {left:,} more")
 
     def _number(self, form: str) -> int | float | bool:
+        """Read a number of a type of ``struct``."""
         size = struct.calcsize(f"<{form}")
         self._require_bytes(size, "a number")
         (found,) = struct.unpack_from(f"<{form}", self._data, self._at)
@@ -157,6 +158,7 @@ class _Parser:
             raise self._fault(f"{what} is not UTF-8") from error
 
     def _value(self, kind: int, key: str) -> Value:
+        """Read a value of a key: a number, a string or an array."""
         if kind in _SCALARS:
             return self._number(_SCALARS[kind])
         if kind == _STRING:

@@ -131,6 +131,7 @@ def _list_window(
 
 
 def _read_rows(rows: list[object]) -> Iterator[Repository | Drop]:
+    """Yield the repositories in rows of a search; a Drop for one that cannot be read."""
     for row in rows:
         try:
             yield read_repository(row)

@@ -94,6 +94,7 @@ def read_projects() -> list[str]:
 
 
 def _git(context: CrawlContext) -> Git:
+    """Return git with the contact and the pace of requests that GitHub gets."""
     settings = context.settings
     pace_s = context.settings.request_interval_s
     pace_s = INFO.request_interval_s if pace_s is None else pace_s

@@ -87,6 +87,7 @@ class StagedRows:
         self._refuse(self.statements.first(statement))
 
     def _refuse(self, bad: Row | None) -> None:
+        """Raise an error that names the first bad row, if there is one."""
         if bad:
             raise SchemaMismatch(
                 f"{self._path}, row {bad['row_number']}: {bad['column_name']} is "
@@ -224,6 +225,7 @@ class StagedRows:
     def _create(
         self, step: str, query: str, parameters: Mapping[str, object] | None = None
     ) -> None:
+        """Make a temporary table of a step from a query."""
         name = f"{step}_{self._target.table}"
         create = f"create or replace temp table {name} as {query}"
         self.statements.execute(create, f"make table {name}", parameters)

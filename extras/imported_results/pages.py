@@ -75,6 +75,7 @@ def _plane(site: Site) -> Figure:
 
 
 def _rates(site: Site) -> Figure:
+    """Return the figure of published rates by month."""
     sql, rows = site.query("published_rates")
     about = (
         "In colour: families with several sizes; without any, the models that grew most. Dot: the "

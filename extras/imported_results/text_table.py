@@ -166,6 +166,7 @@ def _require_small(file: pq.ParquetFile, names: Sequence[str], path: Path, most:
 
 
 def _require_bytes(num_bytes: int, path: Path, most: int) -> None:
+    """Raise an error if decoded texts are longer than ``most`` bytes."""
     if num_bytes > most:
         raise MalformedInput(
             f"{path} has {num_bytes / 2**20:,.0f} MiB when decoded; expected at most "
@@ -216,6 +217,7 @@ def _joined(column: pa.ChunkedArray, name: str, path: Path) -> pa.ChunkedArray:
 
 
 def _require_short(column: pa.ChunkedArray, name: str, path: Path) -> None:
+    """Raise an error if a value is longer than a name may be."""
     longest = pc.max(pc.binary_length(column)).as_py() or 0
     if longest > MAX_NAME_BYTES:
         raise MalformedInput(

@@ -77,6 +77,7 @@ def load_statements(*names: str) -> Iterator[str]:
 
 
 def _packaged(name: str) -> str | None:
+    """Return the path of an extension that pip installed; None if it did not."""
     package = importlib.util.find_spec(f"duckdb_extension_{name}")
     if package is None or package.origin is None:
         return None

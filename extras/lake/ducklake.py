@@ -119,6 +119,7 @@ def _require_catalogue(lake: Lake) -> None:
 
 
 def _list_tables(lake: Lake) -> list[tuple[str, str]]:
+    """Return the schema and name of each table in the lake."""
     statement = (
         "select table_schema as schema, table_name as name from information_schema.tables "
         "where table_catalog = 'lake' order by all"

@@ -40,6 +40,7 @@ def fetch_month(month: Month, context: CrawlContext) -> Iterator[Item]:
 
 
 def _refuses(file: File) -> tuple[DropReason, str] | None:
+    """Return why an image is too large or too small; None if it is neither."""
     size = f"{file.width} x {file.height} pixels"
     if file.width * file.height > MAX_PIXELS:
         return "too_large", f"{size}, at most {MAX_PIXELS} in all are read"

@@ -105,6 +105,7 @@ def _grid(grey: npt.NDArray[np.uint8]) -> tuple[int, int]:
 
 
 def _patch(grey: npt.NDArray[np.uint8], index: int) -> Piece:
+    """Return the patch of an image at a place, counted row by row."""
     height, width = grey.shape
     row, column = divmod(index, width // WIDTH)
     top = row * HEIGHT

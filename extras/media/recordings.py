@@ -136,6 +136,7 @@ def _require_whole(sound: soundfile.SoundFile, num_frames: int, file: IO[bytes])
 
 
 def _cut(pcm: IO[bytes], num_samples: int) -> Iterator[Piece]:
+    """Yield segments of a recording; the last one has the rest."""
     count = (num_samples // SAMPLE_RATE - MIN_S) // SEGMENT_S + 1
     pcm.seek(0)
     for index in range(count):

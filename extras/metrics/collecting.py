@@ -62,6 +62,7 @@ class DataRoot(Collector):
             return self._figures
 
     def _collect(self) -> Iterator[Metric]:
+        """Yield all gauges; only ``up`` (0) if the data root cannot be read."""
         try:
             figures = [*self._corpus(), *self._losses(), *self._published(), *self._failures()]
         except TidemarkError as error:
@@ -94,6 +95,7 @@ class DataRoot(Collector):
         yield _gauge("months_missing", what, missing, "source")
 
     def _losses(self) -> Iterator[Metric]:
+        """Yield the gauges of scored cells and of claims."""
         paths = self._store.list("losses/model=*/source=*/month=*/*.parquet")
         models = (path.split("/")[1].removeprefix("model=") for path in paths)
         counts = Counter((name_of_part(model),) for model in models)
@@ -103,6 +105,7 @@ class DataRoot(Collector):
         yield _gauge("claims", what, {(): num_claims})
 
     def _published(self) -> Iterator[Metric]:
+        """Yield the gauges of the published snapshot."""
         found = self._store.list_stamped(SNAPSHOT)
         landed: dict[str, _Values] = self._read(found, lambda _: self._landed())
         what = "Cells in the published snapshot."
@@ -122,6 +125,7 @@ class DataRoot(Collector):
         return {(model,): number for model, number in rows}
 
     def _failures(self) -> Iterator[Metric]:
+        """Yield the gauge of failed cells."""
         paths = self._store.list(f"*/model=*/**/*{SUFFIX}")
         models = (path.split("/")[1].removeprefix("model=") for path in paths)
         counts = Counter((name_of_part(model),) for model in models)
@@ -132,6 +136,7 @@ class DataRoot(Collector):
         return "partial" if self._json(path).get("status") == "partial" else "complete"
 
     def _json(self, path: str) -> JsonObject:
+        """Return the object in a file; an empty one if it is no JSON object."""
         try:
             facts = json.loads(self._store.read_bytes(path))
         except ValueError:

@@ -95,6 +95,7 @@ def _is_damaged(fetched: Fetched) -> bool:
 
 
 def _issues(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield day and XML of each issue in a month's ZIP file."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         for name in sorted({*archive.namelist()}):
             found = _ISSUE.fullmatch(name)
@@ -103,6 +104,7 @@ def _issues(data: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _parse(data: bytes) -> Any:
+    """Parse an issue, without entities, comments and the elements that are left out."""
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, remove_comments=True, remove_pis=True
     )

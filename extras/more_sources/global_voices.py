@@ -146,6 +146,7 @@ def _name(native_id: int, language: str) -> str:
 
 
 def _is_no_list(fetched: Fetched, page: int) -> bool:
+    """Return True for an error, or an empty page within the list."""
     response = decode(fetched)
     if isinstance(response, dict):
         return "code" in response  # a WordPress error has the fields code, message and data
@@ -154,6 +155,7 @@ def _is_no_list(fetched: Fetched, page: int) -> bool:
 
 
 def _read_list(page: Fetched) -> tuple[list[Any], int]:
+    """Return the posts of a page, and the number of all pages."""
     posts = decode(page)
     num_pages = _count(page, "x-wp-totalpages")
     if isinstance(posts, list) and num_pages is not None and num_pages <= MAX_PAGES:

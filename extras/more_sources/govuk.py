@@ -93,6 +93,7 @@ def _list_paths(month: Period, fetcher: Fetcher) -> Iterator[str | Drop]:
 
 
 def _is_no_list(fetched: Fetched) -> bool:
+    """Return True for an error, or an empty page within the list."""
     value = decode(fetched)
     response = Fields.of(SITE, value)
     if "results" not in response.values:
@@ -104,6 +105,7 @@ def _is_no_list(fetched: Fetched) -> bool:
 
 
 def _read_list(page: Fetched) -> tuple[list[Fields], int]:
+    """Return the results of a page, and the number of all results."""
     response = Fields.of(f"{SITE}: {page.url}", decode(page))
     total = response.integer("total", 0, MAX_ENTRIES)
     return (

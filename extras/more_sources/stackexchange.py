@@ -127,6 +127,7 @@ def fetch_month(month: Period, context: CrawlContext) -> Iterator[Item]:
 
 
 def _rounds(api: StackExchange, month: Period, context: CrawlContext) -> list[list[Span]]:
+    """Return the spans of time to list in each round; in a sample, one of each site."""
     sites = (context.subset,) if context.subset else SITES
     by_site = [_spans(api, site, month) for site in sites]
     if not context.is_sampled:

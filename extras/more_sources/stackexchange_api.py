@@ -71,6 +71,7 @@ class StackExchange:
         return self._list(path, {"site": site, "sort": "creation", "order": "asc"})
 
     def _list(self, path: str, params: Params) -> Iterator[Found]:
+        """Yield the rows of a list, page by page."""
         for page in range(1, MAX_PAGES + 1):
             more: Params = {"filter": "withbody", "pagesize": PAGE_SIZE, "page": page}
             response, given_at = self._ask(path, {**params, **more})

@@ -85,6 +85,7 @@ def _fetch_edition(wiki: MediaWiki, month: Period, context: CrawlContext) -> Ite
 
 
 def _draw_windows(month: Period, context: CrawlContext) -> list[tuple[dt.datetime, dt.datetime]]:
+    """Return the month in windows with random ends, in random order."""
     step = (month.end - month.start) / NUM_WINDOWS
     cuts = [month.start]
     for number in range(1, NUM_WINDOWS):
@@ -119,6 +120,7 @@ def _list_edits(
 
 
 def _edits_of(page: JsonObject) -> Iterator[Edit]:
+    """Yield the edits of a page, without its creation and minor ones."""
     page_id = take(page, "pageid", int)
     for row in mediawiki.list_rows(page, "revisions"):
         is_first = take(row, "parentid", int, default=-1) == 0

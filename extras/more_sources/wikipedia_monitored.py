@@ -101,6 +101,7 @@ def _read_titles() -> list[str]:
 
 
 def _fetch_batch(wiki: MediaWiki, pages: Sequence[KeptPage], month: Month) -> Iterator[Item]:
+    """Yield several pages as they were at the month's end."""
     listed = {page.page_id: _month_end_revision(wiki, page, month) for page in pages}
     found = wiki.add_texts(listed)
     for page in pages:
@@ -235,6 +236,7 @@ def _renamings(piece: Mapping[str, object]) -> dict[str, str]:
 
 
 def _follow(title: str, target: Mapping[str, str]) -> str:
+    """Return the title that a chain of redirects ends at."""
     passed = {title}
     while (following := target.get(title)) is not None and following not in passed:
         passed.add(following)

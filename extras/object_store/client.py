@@ -170,6 +170,7 @@ class ObjectStore:
         return str(error)
 
     def _refusal(self) -> str | None:
+        """Return the code with which the store refuses a listing; None if it does not."""
         try:
             self._list_one()
         except FAILURES as error:
@@ -250,6 +251,7 @@ class ObjectStore:
         return create
 
     def _create(self, key: str, data: bytes, **more: Any) -> bool:
+        """Write an object unless there is one; return False if there is."""
         try:
             self.fs.pipe_file(key, data, mode="create", **more)
         except OSError as error:
@@ -322,6 +324,7 @@ def _code(error: BaseException) -> str | None:
 
 
 def _may_pass(error: BaseException) -> bool:
+    """Return True if a later try may succeed."""
     cause = _typed(error)
     if isinstance(cause, ClientError):
         status = int(cause.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))

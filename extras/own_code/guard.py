@@ -127,6 +127,7 @@ def _limit_files(library: Any, readable: Iterable[Path], writable: Path) -> int:
 
 
 def _allow(library: Any, rules: int, path: Path, rights: int) -> None:
+    """Allow the process to use a file or folder, with these rights of Landlock."""
     file = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         is_folder = stat.S_ISDIR(os.fstat(file).st_mode)
@@ -137,6 +138,7 @@ def _allow(library: Any, rules: int, path: Path, rights: int) -> None:
 
 
 def _require(result: int, what: str) -> None:
+    """Raise an error if a system call failed: no process can be confined then."""
     if result < 0:
         number = ctypes.get_errno()
         why = f" ({os.strerror(number)})" if number else ""

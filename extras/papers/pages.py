@@ -181,6 +181,7 @@ def benchmarks_finding(rows: Sequence[Row]) -> str:
 
 
 def _lengths(site: Site) -> Figure | None:
+    """Return the figure of correlations by length of the text; None if no scores are loaded."""
     if not site.query("papers_scores")[1].item():
         return None
     sql, rows = some(site.query("papers_lengths", protocol=site.protocol))
@@ -190,6 +191,7 @@ def _lengths(site: Site) -> Figure | None:
 
 
 def _genres(site: Site) -> Figure | None:
+    """Return the figure of correlations by kind of text; None if no scores are loaded."""
     if not site.query("papers_scores")[1].item():
         return None
     sql, rows = some(site.query("papers_genres", protocol=site.protocol))

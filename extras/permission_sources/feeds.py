@@ -153,6 +153,7 @@ def read_feed(fetched: Fetched) -> list[ListedPage]:
 
 
 def _text_of(fetched: Fetched) -> str:
+    """Return the text of a feed, which may be compressed several times."""
     body = fetched.body
     for _ in range(_MOST_LAYERS):
         if body.startswith(_GZIP):
@@ -162,6 +163,7 @@ def _text_of(fetched: Fetched) -> str:
 
 
 def _root_of(text: str) -> Element:
+    """Parse a feed; mend common faults if it is no XML."""
     try:
         root: Element = defusedxml.ElementTree.fromstring(text)
     except ParseError:

@@ -53,6 +53,7 @@ def scored(cells: Sequence[Cell], began: dt.datetime, settings: Settings) -> Non
 
 
 def _show_cell(cell: Cell, record: CellRecord) -> None:
+    """Log a scored cell with its speed, and send an event."""
     rate = record.num_tokens_read / record.seconds if record.seconds else math.inf
     run_log().info(
         "scored %s: %.2f s, %d tokens, %.0f tokens/s",

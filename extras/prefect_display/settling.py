@@ -91,6 +91,7 @@ def _let_arrive(client: SyncPrefectClient, noted: Mapping[UUID, _Ended]) -> dict
 
 
 def _without_known(client: SyncPrefectClient, noted: Mapping[UUID, _Ended]) -> dict[UUID, _Ended]:
+    """Return the task runs whose final state the server does not have."""
     unknown: dict[UUID, _Ended] = {}
     runs = list(noted)
     for start in range(0, len(runs), _PAGE):

@@ -112,6 +112,7 @@ def _read(path: Path, files: Sequence[File], source: str) -> Published:
 
 
 def _first_of_each_reason(published: Published) -> dict[str, str]:
+    """Return an example of each reason why questions are left out."""
     return {
         each.reason: f" (such as {each.native_id!r:.80}: {each.detail:.80})"
         for each in reversed(published.others)

@@ -273,6 +273,7 @@ def _forecastbench_question(
 def _value_when_frozen(
     entry: JsonObject, resolved_at: dt.datetime, where: str
 ) -> tuple[CrowdForecast, ...]:
+    """Return the crowd's forecast when the set was made; none if that was too late."""
     value = Fields(where, entry).number("freeze_datetime_value")
     at = _optional_day(entry, "freeze_datetime", where)
     if value is None or not 0 <= value <= 1 or at is None or at >= resolved_at:
@@ -330,6 +331,7 @@ def _freshbench_question(entry: JsonObject, source: str, where: str) -> Question
 
 
 def _instant(entry: JsonObject, key: str, where: str) -> dt.datetime:
+    """Return the time in a field; raise an error if it is none."""
     written = required(entry, key, where).strip()
     moment = read_time(written, dt.UTC)
     if moment is None:

@@ -210,6 +210,7 @@ class _Series:
         return self._found[name]
 
     def _fetch(self, name: str) -> Fields | ItemUnavailable | ItemFailed:
+        """Return the facts of a series, or the error that there are none."""
         try:
             answer = self._fetcher.get(SITE, f"{PATH}/series/{name}", is_busy=_is_no_series)
         except (ItemUnavailable, ItemFailed) as error:

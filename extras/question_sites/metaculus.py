@@ -133,6 +133,7 @@ def _list_posts(listing: Listing) -> Iterator[Fields]:
 
 
 def _page(listing: Listing, path: str, offset: int, limit: int, may_be_empty: bool) -> Fields:
+    """Return a page of a list of posts."""
     params: dict[str, str | int] = {
         "include_descriptions": "true", "limit": limit, "offset": offset,
         "order_by": "published_at", "with_cp": "true",

@@ -51,6 +51,7 @@ class ClusterTaskRunner(RayTaskRunner[Any]):  # type: ignore[misc]  # prefect_ra
 
 
 def _cancel(submitted: list[Any]) -> None:
+    """Cancel the tasks that still run, and wait for their ends."""
     running = ray.wait(submitted, num_returns=len(submitted), timeout=0)[1] if submitted else []
     for each in running:
         ray.cancel(each)
@@ -142,6 +143,7 @@ def plan_on_node(
 
 
 def _numerics(entry: ModelEntry, settings: Settings) -> dict[str, str]:
+    """Return the device and dtype that this node uses for a model."""
     if not entry.backend.on_device:
         return {}
     from models.scoring.machine import name_of_dtype

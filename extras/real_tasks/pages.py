@@ -90,6 +90,7 @@ def _months(site: Site) -> Figure:
 
 
 def _months_title(rows: pl.DataFrame, num_shown: int) -> str:
+    """Return the title of the figure by month: how many models and months it has."""
     num_series = rows["series"].n_unique()
     num_months = rows["month"].n_unique()
     of = f"{num_shown} of {num_series}" if num_series > num_shown else str(num_series)

@@ -93,6 +93,7 @@ def _ordinal(word: str) -> str:
 
 
 def _roman(number: int) -> str:
+    """Return a number in Roman numerals."""
     letters = []
     for value, letter in _ROMAN:
         count, number = divmod(number, value)

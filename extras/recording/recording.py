@@ -273,6 +273,7 @@ class _Recorder:
         return sum(1 for _ in self._folder.glob("[0-9]*.json"))
 
     def begin(self, index: Mapping[str, object]) -> None:
+        """Make the folder of a recording, and write its index."""
         with explain_disk_errors(str(self._folder)):
             if self._folder.exists() and (self._folder.is_file() or any(self._folder.iterdir())):
                 raise UsageError(f"{self._folder} is not empty; name a new folder with --out")
@@ -306,6 +307,7 @@ class _Recorder:
         return self._contact.sub(_HIDDEN, text) if self._contact else text
 
     def _body(self, body: bytes | None) -> dict[str, str | None]:
+        """Return a body as text, or else in Base64."""
         if body is None:
             return {"body_as": "text", "body": None}
         try:

@@ -177,6 +177,7 @@ def _check_folder(folder: Path, recipe: Recipe) -> None:
 
 
 def _is_trained(folder: Path, plan: dict[str, object]) -> bool:
+    """Return True if the folder has a model that was trained by this plan."""
     path = folder / REFERENCE_FILE
     if not path.is_file():
         return False
@@ -188,6 +189,7 @@ def _is_trained(folder: Path, plan: dict[str, object]) -> bool:
 
 
 def _open_work(work: Path, plan: dict[str, object]) -> None:
+    """Make the working folder; empty it if it belongs to another plan."""
     path = work / "plan.json"
     text = json.dumps(plan, indent=2).encode()
     if not path.is_file() or path.read_bytes() != text:
@@ -280,6 +282,7 @@ def _save(path: Path, model: LlamaForCausalLM, optimizer: torch.optim.Optimizer,
 
 
 def _restore(path: Path, model: LlamaForCausalLM, optimizer: torch.optim.Optimizer) -> int:
+    """Load the last checkpoint; return the number of its step, 0 without one."""
     if not path.is_file():
         return 0
     state = torch.load(path, map_location=model.device, weights_only=True)

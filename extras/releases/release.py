@@ -135,6 +135,7 @@ def make_release(settings: Settings, month: Month, output: Path | None = None) -
 
 
 def _refuse_existing(store: Store, folder: str, is_local: bool) -> None:
+    """Raise an error if the release exists."""
     if store.exists(f"{folder}/{SUMS}") or (is_local and store.exists(folder)):
         raise UsageError(
             f"{store.url(folder)} exists already, and a release never changes; cite it as it is, "
@@ -197,6 +198,7 @@ def _write(folder: Path, settings: Settings, month: Month) -> None:
 
 
 def _refuse_unsound(database: Path, store: Store) -> None:
+    """Raise an error if a check of the database finds something."""
     findings = list(check_home(database, store, is_deep=True))
     if findings:
         names = ", ".join(finding.check for finding in findings)
@@ -207,6 +209,7 @@ def _refuse_unsound(database: Path, store: Store) -> None:
 
 
 def _refuse_absent(database: Path, month: Month) -> None:
+    """Raise an error if no cell of the month is published."""
     with connect_to_read(database) as connection:
         counted = connection.execute(_COUNT_MONTH.read_text(), {"month": month.first_day})
         [found] = rows_of(counted)
@@ -271,6 +274,7 @@ def _partition_line(store: Store, partition: Partition, digest: str) -> dict[str
 
 
 def _versions(protocols: list[Row], scored_with: list[str]) -> dict[str, object]:
+    """Return the versions of all that computes figures."""
     return {
         "tidemark": own_version(),
         "python": platform.python_version(),

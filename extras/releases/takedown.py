@@ -105,6 +105,7 @@ def _replace(folder: str, store: Store, database: Path) -> None:
 def _rewrite_lines(
     store: Store, path: str, change: Callable[[JsonObject], JsonObject | None]
 ) -> None:
+    """Change each line of a file of JSON lines; None deletes the line."""
     rows = [change(json.loads(line)) for line in store.read_bytes(path).decode().splitlines()]
     lines = [f"{json.dumps(row, sort_keys=True)}\n" for row in rows if row is not None]
     store.write_bytes(path, "".join(lines).encode())

@@ -137,6 +137,7 @@ def load_remote_generator(entry: ModelEntry, settings: Settings) -> CompletionGe
 
 
 def _identity_of_texts(name: str, model: RemoteModel) -> GenerationIdentity:
+    """Return what makes texts of this model comparable: revision, context, template."""
     is_chat = takes_questions(name, text_model_of(model.tokenizer))
     asked = template_digest(model.tokenizer) if is_chat else "plain"
     # Earlier versions of tidemark sent other tokens where the tokenizer was replaced.

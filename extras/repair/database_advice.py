@@ -51,6 +51,7 @@ def on_snapshot(settings: Settings) -> str:
 
 
 def _without_both(settings: Settings) -> str:
+    """Return what to do if writer's database and snapshot are both damaged."""
     snapshot = Store(settings.home).url(SNAPSHOT)
     return (
         f"Delete nothing: bring {snapshot} back from a backup (docs/backup.md), then run `tidemark "

@@ -110,6 +110,7 @@ class _Costs:
 
 
 def _key(cell: Cell) -> dict[str, object]:
+    """Return the key of a cell in the views."""
     month = cell.partition.month
     return {
         "model": cell.model,

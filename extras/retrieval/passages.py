@@ -39,6 +39,7 @@ def spans_of(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield spans of at most ``MAX_CHARS`` characters, cut at spaces."""
     while end - start > MAX_CHARS:
         space = text.rfind(" ", start + 1, start + MAX_CHARS)
         stop = space if space > 0 else start + MAX_CHARS

@@ -216,6 +216,7 @@ def known_at(row: SealedRow) -> dt.datetime | None:
 
 
 def _why_unused(row: SealedRow, known: dt.datetime | None, latest: dt.datetime | None) -> str:
+    """Return why a document cannot be shown; an empty text if it can."""
     if known is None:
         return "without the time of its version"
     if not is_open(row["licence"]):
@@ -231,6 +232,7 @@ def _documents(store: Store, seal: Seal) -> Iterator[SealedRow]:
 
 
 def _passages(row: SealedRow, known: dt.datetime) -> Iterator[Passage]:
+    """Yield the passages of a document."""
     title = " ".join((row["title"] or "").split())
     titled_at = row["retrieved_at"] or _NEVER
     cluster = row["cluster_id"] or row["document_id"]

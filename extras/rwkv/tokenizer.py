@@ -59,6 +59,7 @@ class WorldTokenizer:
         return ids, sizes
 
     def _longest(self, raw: bytes, place: int) -> bytes:
+        """Return the longest token at a place."""
         for size in self._lengths.get(raw[place : place + 2], ()):
             piece = raw[place : place + size]
             if piece in self._vocabulary:
@@ -72,6 +73,7 @@ class WorldTokenizer:
         return [self._tokenize(text) for text in texts]
 
     def _tokenize(self, text: str) -> TokenizedText:
+        """Return the tokens of a text, with the bytes and characters that each covers."""
         raw = text.encode()
         ids, sizes = self.encode(raw)
         covered = np.cumsum([0, *sizes], dtype=np.int64)

@@ -227,6 +227,7 @@ def _items(store: Store, path: str) -> list[_Item]:
 
 
 def _print_item(item: _Item) -> None:
+    """Print an item: its input, the response, and its status."""
     lines = [
         f"{item.split} {item.item}: {item.status}",
         *item.input.splitlines(),

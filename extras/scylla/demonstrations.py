@@ -79,6 +79,7 @@ def _numbers(rng: random.Random) -> tuple[int, ...]:
 
 
 def _distances(size: int, rng: random.Random) -> Rows:
+    """Return a symmetric matrix of random distances."""
     rows = [[0] * size for _ in range(size)]
     for one in range(size):
         for other in range(one):

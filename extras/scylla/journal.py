@@ -144,6 +144,7 @@ class Journal:
         return generation
 
     def _append(self, line: bytes) -> None:
+        """Write a line durably; remove what was written of it if that fails."""
         size = os.fstat(self._file).st_size
         try:
             while line:
@@ -154,6 +155,7 @@ class Journal:
             raise
 
     def _close(self) -> None:
+        """Close the file and release its lock."""
         if self._file >= 0:
             os.close(self._file)
         self._file = -1

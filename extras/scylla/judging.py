@@ -129,6 +129,7 @@ def list_stored_answers(puzzle: Puzzle, instance: Instance, rng: random.Random) 
 
 
 def _read_list(text: str) -> Answer | None:
+    """Return the values of a list in JSON; None if it is no JSON."""
     try:
         values: Any = json.loads(text)
     except (ValueError, RecursionError):

@@ -89,6 +89,7 @@ class LikelihoodModel:
                 yield None
 
     def _losses(self, texts: Sequence[Tokens]) -> list[Losses]:
+        """Return the losses of each text's tokens, computed in batches."""
         found: list[Losses] = [np.zeros(0)] * len(texts)
         for batch in plan_batches([max(1, len(text) - 1) for text in texts], self._budget):
             for place, losses in zip(batch, self._run([texts[i] for i in batch]), strict=True):

@@ -321,6 +321,7 @@ def _last_number(plain: str) -> Answer | None:
 
 
 def _last_list(plain: str) -> Answer | None:
+    """Return the last list of a response, in brackets or bare; None if there is none."""
     for group in reversed(list(_ANY_GROUP.finditer(plain))):
         numbers = read_integers(group[1])
         # One number in parentheses is a remark or a count, not a list.

@@ -101,6 +101,7 @@ def plan_puzzles(model: str, puzzles: Sequence[str] | None, settings: Settings) 
 
 
 def _protocol_of(settings: Settings) -> str:
+    """Return the name of the protocol that the settings define."""
     parts = [
         settings.puzzle_prompt,
         "" if settings.puzzle_sampling == "unique" else settings.puzzle_sampling,
@@ -161,6 +162,7 @@ def solve_cell(entry: ModelEntry, cell: PuzzleCell, settings: Settings) -> Done:
 
 
 def _loader_of(settings: Settings) -> Load[Generator]:
+    """Return the function that loads a model: to write answers, or to give likelihoods."""
     if not parse_variant(settings.puzzle_prompt).is_likelihood:
         return generator_of
     from extras.scylla.likelihoods import load_likelihoods

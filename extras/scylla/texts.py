@@ -213,6 +213,7 @@ def extract_examples(texts: Iterable[str], shape: InputShape) -> Written:
 
 
 def _groups(text: str, lists: list[_List], shape: InputShape) -> Iterator[list[_List]]:
+    """Yield groups of lists that may be one input."""
     group: list[_List] = []
     for each in lists:
         if group and not _belongs(text, group[-1], each, shape):
@@ -223,6 +224,7 @@ def _groups(text: str, lists: list[_List], shape: InputShape) -> Iterator[list[_
 
 
 def _belongs(text: str, before: _List, each: _List, shape: InputShape) -> bool:
+    """Return True if a list continues the input of the list before it."""
     if before.is_last or each.is_first:
         return False
     if _COMMA.fullmatch(text, before.end, each.start):
@@ -231,6 +233,7 @@ def _belongs(text: str, before: _List, each: _List, shape: InputShape) -> bool:
 
 
 def _complete(group: list[_List], shape: InputShape) -> Iterator[list[_List]]:
+    """Yield a group if it is a whole input of this shape."""
     if not group:
         return
     is_nested = group[0].is_first and group[-1].is_last
@@ -298,6 +301,7 @@ def _templates() -> dict[str, str]:
 
 
 def _around_input(puzzle: Puzzle) -> tuple[str, str]:
+    """Return what a prompt has before and after the input."""
     text = string.Template(_templates()["question.txt"]).substitute(
         title=puzzle.title, statement=puzzle.statement, input=_PLACE, answer_rule=puzzle.answer_rule
     )

@@ -67,6 +67,7 @@ class LimitedProtocol(H11Protocol):
         self._watch_head()
 
     def _watch_head(self) -> None:
+        """End the connection if a request's headers take too long."""
         is_waiting = self.cycle is None or self.cycle.response_complete
         if is_waiting and self._head is None:
             self._head = self.loop.call_later(HEAD_S, self.transport.abort)

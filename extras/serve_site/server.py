@@ -129,6 +129,7 @@ class _Files:
         self._store = store
 
     async def health(self, request: Request) -> Response:
+        """Answer 200 if the report can be read, else 503."""
         if await run_in_threadpool(self._leads_out, INDEX):
             return PlainTextResponse("the report cannot be read\n", 503)
         try:
@@ -264,6 +265,7 @@ class Download:
         return int(first), min(int(last) + 1 if last else self.size, self.size)
 
     async def _blocks(self, start: int, end: int) -> AsyncIterator[bytes]:
+        """Yield the bytes of a span of the file, block by block."""
         await run_in_threadpool(self.file.seek, start)
         while start < end:
             block = await run_in_threadpool(self.file.read, min(_BLOCK, end - start))

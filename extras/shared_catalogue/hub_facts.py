@@ -75,6 +75,7 @@ def _facts(record: ModelInfo) -> dict[str, object]:
 
 
 def _agree(ours: object, theirs: object) -> bool:
+    """Return True if two facts are equal, or dates and numbers are near."""
     if isinstance(ours, dt.date) and isinstance(theirs, dt.date):
         return abs((ours - theirs).days) <= _DAYS
     if isinstance(ours, int) and isinstance(theirs, int):

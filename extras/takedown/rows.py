@@ -161,6 +161,7 @@ def has_rows(path: Path, tombstones: Sequence[Tombstone], questions: Questions =
 
 
 def _has_reasons(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Return True if the database still has reasons of takedowns."""
     schema = find_schema(connection, "forgotten_documents")
     if schema is None:
         return False

@@ -111,6 +111,7 @@ def _rewrite_dropped(store: Store, seal: Seal, native_ids: Collection[str]) -> N
 def _without(
     table: pa.Table, ids: Collection[str], columns: Sequence[str] = _ID_COLUMNS
 ) -> pa.Table:
+    """Return the rows that have none of these ids."""
     wanted = pa.array(sorted(ids), pa.string())
     for name in columns:
         if name in table.column_names:

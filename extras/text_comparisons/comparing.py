@@ -120,6 +120,7 @@ def compare_texts(comparisons: Sequence[Comparison], settings: Settings) -> int:
 
 
 def _land(row: dict[str, object], settings: Settings) -> None:
+    """Land one comparison of two months, in place of a former one."""
     what = f"land the comparison of {row['source']} {row['month']} with {row['other_month']}"
     with locked(settings), connected(settings) as connection:
         statements = Statements(connection)

@@ -138,6 +138,7 @@ def _pool(store: Store, seal: Seal) -> list[str]:
 
 
 def _take(texts: Sequence[str], num_chars: int) -> Iterator[str]:
+    """Yield the first characters of texts, so many in all."""
     for text in texts:
         if num_chars <= 0:
             return

@@ -82,6 +82,7 @@ def _plain(name: str) -> str:
 
 
 def _package_of(book: _Book) -> str:
+    """Return the path of the book's package, which lists its chapters."""
     container = fromstring(charsets.decode(_part(book, "META-INF/container.xml")))
     found = container.find(".//{*}rootfile")
     if found is None:
@@ -90,6 +91,7 @@ def _package_of(book: _Book) -> str:
 
 
 def _part(book: _Book, name: str) -> bytes:
+    """Return a file of the book; raise an error if it is absent or too large."""
     info = book.find(name)
     if info is None:
         raise KeyError(f"the archive has no part {name!r}")
@@ -113,6 +115,7 @@ def _spine(root: Any, folder: str) -> Iterator[str]:
 def _chapter(
     file: DataFile, book: _Book, name: str, number: int, stated: dict[str, str | None]
 ) -> Row | Drop:
+    """Return a chapter as a row; a Drop if it is damaged."""
     try:
         text = clean(articles.to_text(charsets.decode(_part(book, name))))
     except _FAULTS as error:

@@ -62,6 +62,7 @@ def read_archive(file: DataFile, columns: Collection[str]) -> Rows:
 
 
 def _extracted(record: Record, url: str) -> dict[str, object]:
+    """Return the text that the archive extracted from a page."""
     require_whole(record)
     try:
         text = record.body.decode()
@@ -71,6 +72,7 @@ def _extracted(record: Record, url: str) -> dict[str, object]:
 
 
 def _page(record: Record, url: str) -> dict[str, object]:
+    """Return the text of a captured HTML page."""
     page = read_capture(record)
     return {
         "text": clean(page.text),

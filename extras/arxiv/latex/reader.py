@@ -95,6 +95,7 @@ class LatexReader:
         return Paper(**answer)
 
     def _start(self) -> subprocess.Popen[bytes]:
+        """Start the process that converts papers."""
         return subprocess.Popen(
             [sys.executable, "-m", "extras.arxiv.latex.reader", *self._limits],
             stdin=subprocess.PIPE,
@@ -277,6 +278,7 @@ class _Writer(latex2text.LatexNodes2Text):  # type: ignore[misc]  # pylatexenc h
         return "".join(map(self.node_to_text, nodelist))
 
     def apply_simplify_repl(self, node: Any, simplify_repl: Any, what: str) -> str:
+        """Return the text of a macro; an empty one if its arguments are missing."""
         try:
             if simplify_repl in _OWN_RULES:  # pylatexenc would inspect their signatures each time
                 return str(simplify_repl(node, self))

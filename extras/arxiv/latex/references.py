@@ -254,6 +254,7 @@ class _Counters:
             self._step("Equation", "equation")
 
     def _head(self, level: str, start: int, is_unnumbered: bool) -> None:
+        """Count a chapter or section; an unnumbered one only has a title."""
         title = self._source[start + 1 : self._ends.get(start, start) - 1]
         if is_unnumbered:
             self._current = self._current._replace(title=title)

@@ -168,6 +168,7 @@ def _wanted(match: re.Match[str]) -> str:
 
 
 def _find(files: Mapping[str, str], wanted: str, folders: tuple[str, ...]) -> str | None:
+    """Return the path of an input file, sought in each folder; None if it is absent."""
     for folder in folders:
         path = posixpath.normpath(posixpath.join(folder, wanted))
         for candidate in (f"{path}.tex", path):

@@ -261,6 +261,7 @@ def _feed(query: str, total: int, start: int, size: int, entries: str) -> str:
 
 
 def _error_feed(message: str) -> str:
+    """Return the feed with which the query API tells an error."""
     entry = (
         "<entry><id>https://arxiv.org/api/errors#simulated</id><title>Error</title>"
         f"<summary>{html.escape(message)}</summary><updated>2024-01-01T00:00:00Z</updated>"

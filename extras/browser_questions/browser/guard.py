@@ -79,6 +79,7 @@ def _watch(child: int, folder: Path, max_bytes: int) -> int:
 
 
 def _is_free(lock: int) -> bool:
+    """Return True if no process holds the lock: the process that started the browser has ended."""
     try:
         fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -120,6 +120,7 @@ class PageRequests:
         return _fulfilled(self._get(url, _headers_of(request)))
 
     def _is_of_page(self, request: Request) -> bool:
+        """Return True if the page itself sent a request, and no frame or other window."""
         try:
             frame = request.frame
         except PlaywrightError:  # the window of the request is still opening
@@ -170,6 +171,7 @@ class _Fulfilled(NamedTuple):
 
 
 def _headers_of(request: Request) -> dict[str, str]:
+    """Return the headers of a request, without those that the fetcher sets itself."""
     return {
         name: value
         for name, value in request.headers.items()

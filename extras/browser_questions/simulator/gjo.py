@@ -174,6 +174,7 @@ def _path_of(question: SimulatedQuestion) -> str:
 
 
 def _public_row(question: SimulatedQuestion) -> str:
+    """Return a question's HTML in the list for all."""
     path = _path_of(question).removeprefix("/leaderboards")
     return f"""
 <div id="row-table-question-{question.id}" class="question-row-component">
@@ -185,6 +186,7 @@ def _public_row(question: SimulatedQuestion) -> str:
 
 
 def _page(body: str, status: int = 200, cookies: str | None = None) -> Response:
+    """Return a page with this body."""
     text = (
         f'<!doctype html><html><head><meta charset="utf-8"><meta name="csrf-token" '
         f'content="{CSRF}"><title>Good Judgment Open</title></head><body>{body}</body></html>'

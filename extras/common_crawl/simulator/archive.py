@@ -239,6 +239,7 @@ def _captured_again(before: list[CapturedPage], after: list[CapturedPage]) -> li
 
 
 def _crawls_of(months: list[Month]) -> dict[Month, SimulatedCrawl]:
+    """Return a crawl for each month, which ends in the next month."""
     found = {}
     for month in months:
         start = month.start + 9 * _DAY

@@ -102,6 +102,7 @@ class Upload:
         return file.getvalue()
 
     def _recording(self) -> bytes:
+        """Return a recording in FLAC: noise, or silence, or too short."""
         seconds = 1 if self.oddity == "word" else 9 + self.number % 3
         noise = np.random.default_rng(self._seed).normal(0, 0.1, seconds * _RATE)
         file = io.BytesIO()
@@ -215,6 +216,7 @@ class Api(LimitedSite):
         return {"batchcomplete": True, **response}
 
     def _row(self, file: Upload) -> JsonObject:
+        """Return a row of the list of uploads; quirks take or add fields."""
         name = file.title.removeprefix("File:").replace(" ", "_")
         row = {"name": name, **file.describe(), "ns": 6, "title": file.title}
         if take_quirk(self, "missing_fields"):

@@ -64,6 +64,7 @@ class Site(WorldSite):
         return as_json({"messages": [message], "collection": entries}, 200, headers)
 
     def _entry(self, server: str, article: Article) -> JsonObject:
+        """Return a preprint in JSON; quirks take or add fields."""
         entry = describe(server, article)
         if take_quirk(self, "missing_fields"):
             for name in ("category", "jatsxml", "server", "type"):

@@ -51,6 +51,7 @@ class FederalRegister(NewsSite):
 
 
 def _zip(files: dict[str, str]) -> bytes:
+    """Return a ZIP file of these files."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in files.items():
@@ -59,6 +60,7 @@ def _zip(files: dict[str, str]) -> bytes:
 
 
 def _issue(day: str, articles: list[Article]) -> str:
+    """Return an issue of the Federal Register in XML."""
     kinds = [_KINDS[-1 if a.oddity == "president" else a.number % 3] for a in articles]
     entries = zip(articles, kinds, strict=True)
     sections = "".join(f"<{s}>\n{_entry(a, k)}</{s}>\n" for a, (s, k) in entries)

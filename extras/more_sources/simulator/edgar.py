@@ -68,6 +68,7 @@ class Site(NewsSite):
 
 
 def _lines(article: Article) -> Iterator[str]:
+    """Yield the index's lines of a filing, and one of another form."""
     form = "8-K/A" if article.oddity == "amended" else "8-K"
     name = company_of(article)
     day = f"{article.published:%Y-%m-%d}"

@@ -118,6 +118,7 @@ class Site(NewsSite):
         return as_json(item)
 
     def _find(self, path: str) -> tuple[Article | None, str]:
+        """Return the article at a path, and its language; None if there is none."""
         article = self._by_path.get(path)
         if article:
             return article, "cy" if article.oddity == "welsh" else "en"
@@ -202,6 +203,7 @@ def _summary(article: Article) -> str:
 
 
 def _first_published(article: Article) -> dt.datetime | None:
+    """Return when a page was first published; None if it states no date."""
     if article.oddity == "undated":
         return None
     # Page "updated_old" was first published in an earlier month; this month has a major change.
@@ -237,6 +239,7 @@ def _translations(article: Article) -> list[JsonObject]:
 
 
 def _details(article: Article, first: dt.datetime, locale: str) -> JsonObject:
+    """Return a page's history of changes and its body."""
     history = [{"public_timestamp": _millis(first), "note": "First published."}]
     if article.changed > first:
         history.insert(0, {"public_timestamp": _millis(article.changed), "note": "Added figures."})

@@ -44,6 +44,7 @@ class _FeedSite(NewsSite):
         return Response(200, headers, self._page(article).encode())
 
     def _list(self, rows: str, root: str) -> Response:
+        """Answer a feed or sitemap; quirks empty or replace it."""
         if take_quirk(self, "error_as_200"):
             return Response(200, {"Retry-After": "0"}, b"<html><body>Sorry</body></html>")
         if take_quirk(self, "empty_page"):

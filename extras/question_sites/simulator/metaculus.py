@@ -75,6 +75,7 @@ class Site(WorldSite):
         return as_json({"next": f"{link}{offset + limit}", "previous": previous, "results": rows})
 
     def _find(self, request: Request) -> list[JsonObject]:
+        """Return the posts of the asked statuses and types, in the asked order."""
         statuses = request.query.get("statuses", [])
         types = request.query.get("forecast_type", [])
         found = [
@@ -100,6 +101,7 @@ class Site(WorldSite):
         return row | ({"undocumented": [{"<b>": 1}]} if is_odd else {})
 
     def _cut(self, fields: JsonObject, has_texts: bool, is_bare: bool) -> JsonObject:
+        """Return the fields of a question, without texts and withheld values."""
         gone = set() if has_texts else _TEXTS
         gone = gone | ({"aggregations", "fine_print", "created_at"} if is_bare else set())
         hidden = {*_TEXTS, "resolution"} if fields["id"] in self.withheld else set()
@@ -178,6 +180,7 @@ def _question(question: SimulatedQuestion) -> JsonObject:
 
 
 def _latest(question: SimulatedQuestion) -> JsonObject:
+    """Return the crowd's last forecast in JSON."""
     centers = question.crowd[:1] if question.is_binary else question.crowd
     return {
         "start_time": (question.closed - _HOUR).timestamp(), "end_time": None,
@@ -186,6 +189,7 @@ def _latest(question: SimulatedQuestion) -> JsonObject:
 
 
 def _resolution(question: SimulatedQuestion) -> str | None:
+    """Return a question's resolution as the site spells it; None if it is open."""
     if question.is_void:
         return "annulled" if question.is_binary else "ambiguous"
     if question.answer_index is None:

@@ -136,6 +136,7 @@ def _market(question: SimulatedQuestion) -> JsonObject:
 
 
 def _oddities(asked: list[SimulatedQuestion]) -> list[JsonObject]:
+    """Return copies of the last market, each with a fault."""
     answered = [each for each in asked if each.is_binary and each.answer_index is not None]
     last = max(answered, key=lambda question: (question.resolved, question.id))
     return [
@@ -145,6 +146,7 @@ def _oddities(asked: list[SimulatedQuestion]) -> list[JsonObject]:
 
 
 def _row(market: JsonObject, has_tags: bool, is_bare: bool, is_odd: bool) -> JsonObject:
+    """Return a market, with tags if asked; quirks take or add fields."""
     row = {key: value for key, value in market.items() if has_tags or key != "tags"}
     if is_bare:
         optional = ("description", "slug", "tags", "createdAt", "resolutionSource")

@@ -58,6 +58,7 @@ class ReachableNumbers(SteppedPuzzle):
 
 
 def _reach(rows: Rows, num_steps: int) -> set[int]:
+    """Return the numbers that at most so many steps lead to."""
     links = list(zip(*rows, strict=False))
     reached = {rows[0][0]}
     for _ in range(num_steps):
