@@ -1,6 +1,6 @@
-"""Import cycles between folders: of two folders, at most one imports the other, also indirectly.
+"""Check of import cycles: of two folders, at most one may import the other, even indirectly.
 
-Imports inside functions and for types alone count as well, since a reader follows them, too.
+Imports inside functions, and imports only for types, count as well.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ Graph = dict[str, set[str]]
 
 
 def faults() -> list[str]:
-    """Return a fault for each group of folders that import each other and is in no known one."""
+    """Return a fault for each import cycle that is no part of a cycle in ``KNOWN``."""
     files = [file for file in list_files() if is_product(file)]
     unknown = [
         group for group in cycles_of(graph_of(files)) if not any(group <= known for known in KNOWN)
     ]
-    told = "these folders import each other: move what both need"
-    return [f"{', '.join(sorted(group))}: {told}" for group in unknown]
+    advice = "these folders import each other: move what both need"
+    return [f"{', '.join(sorted(group))}: {advice}" for group in unknown]
 
 
 def graph_of(files: list[Path]) -> Graph:
@@ -62,11 +62,11 @@ def imports_of(tree: ast.Module) -> Iterator[str]:
 
 
 def folder_of(name: str, modules: Mapping[str, str]) -> str | None:
-    """Return the folder of a module, given its name or that of an object in it.
+    """Return the folder of a module, given the name of the module or of an object in the module.
 
-    None stands for a module of another package.
+    Return None for a module of another package.
     """
-    while name:
+    while name:  # drop the last part until a module has the name
         for module in (name, f"{name}.__init__"):
             if module in modules:
                 return modules[module]

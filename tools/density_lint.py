@@ -1,4 +1,4 @@
-"""Report statements that say more than one thing, and public names that are defined twice.
+"""Report statements that do more than one thing, and public names that are defined twice.
 
 ``python -m tools.density_lint [FOLDER ...]`` prints ``file:line: what to do`` and exits with 1 if
 there is anything to report. Without arguments it reads the folders of ``ROOMS``.
@@ -32,6 +32,7 @@ def faults_of(source: str) -> list[tuple[int, str]]:
 
 
 def _tuples(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield each assignment of several values to several names, except exchanges."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Tuple):
             continue
@@ -64,6 +65,7 @@ def _walruses(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def _nested_conditions(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield each conditional expression that has another one inside."""
     for node in ast.walk(tree):
         if isinstance(node, ast.IfExp):
             inner = [part for part in _within(node) if isinstance(part, ast.IfExp)]
@@ -72,7 +74,7 @@ def _nested_conditions(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def _within(node: ast.expr) -> Iterator[ast.AST]:
-    """Yield the parts of an expression; lambdas and comprehensions are of their own."""
+    """Yield the parts of an expression, without those in lambdas and comprehensions."""
     own = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, own):
@@ -104,7 +106,7 @@ def read_sources(rooms: Sequence[str]) -> dict[str, str]:
     sources: dict[str, str] = {}
     for room in rooms:
         for path in sorted((ROOT / room).rglob("*.py")):
-            if "tests" in path.parts:  # of an extra
+            if "tests" in path.parts:  # the tests of an extra lie within the extra
                 continue
             sources[str(path.relative_to(ROOT))] = path.read_text(encoding="utf-8")
     return sources

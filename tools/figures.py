@@ -17,7 +17,7 @@ PAGE = ROOT / "docs" / "architecture.md"
 BEGIN = "<!-- figures: written by `make figures` -->\n"
 END = "<!-- end of figures -->\n"
 NUM_COMMITS = 200
-# What one must know to change how anything works.
+# Folders that one must know to change how anything works.
 SPINE = (
     "core", "instruments", "models/scoring", "models/weights", "warehouse", "flows", "tasks",
     "deployments",
@@ -71,7 +71,7 @@ def num_lines(files: Sequence[Path]) -> int:
 
 
 def coupling() -> tuple[float, float]:
-    """Return the medians of product rooms and of files over the last commits, merges left out."""
+    """Return two medians over the last commits without merges: changed rooms, changed files."""
     command = [
         "git", "log", "--no-merges", f"-{NUM_COMMITS}", "--format=%x00", "--name-only",
     ]  # fmt: skip
@@ -82,7 +82,7 @@ def coupling() -> tuple[float, float]:
 
 
 def is_code(name: str) -> bool:
-    """Return True if a path is of a room of the product; pages and files at the top are not."""
+    """Return True for a file in a room of the product other than docs."""
     return is_product(Path(name)) and room_of(Path(name)) != "docs"
 
 

@@ -76,8 +76,10 @@ def _describe_views(room: Path) -> Iterator[str]:
     """Yield the lines about the views in the folder ``views`` of the kernel or of an extra."""
     files = {name: file for name, file in sorted(list_views().items()) if room in file.parents}
     views = {name: (file, describe_view(file)) for name, file in files.items()}
-    public = {name: each for name, each in views.items() if not each[1].is_internal}
-    internal = {name: each for name, each in views.items() if each[1].is_internal}
+    public = {}
+    internal = {}
+    for name, (file, described) in views.items():
+        (internal if described.is_internal else public)[name] = (file, described)
     former = read_old_names(room / "views")
     yield from _list_public(public)
     if internal:
@@ -94,10 +96,11 @@ def _describe_views(room: Path) -> Iterator[str]:
 
 def _list_public(views: Mapping[str, tuple[Path, ViewDescription]]) -> Iterator[str]:
     """Yield the sections of public views, by the folder that has them."""
-    by_mart = sorted(views.items(), key=lambda item: (item[1][0].parent.name, item[0]))
-    for mart, members in groupby(by_mart, key=lambda item: item[1][0].parent.name):
+    rows = [(file.parent.name, name, described) for name, (file, described) in views.items()]
+    rows.sort(key=lambda row: row[:2])
+    for mart, members in groupby(rows, key=lambda row: row[0]):
         yield f"## Views: {mart}\n"
-        for name, (_, described) in members:
+        for _, name, described in members:
             yield f"### `{public_name(name)}`\n"
             yield f"{described.summary}\n"
             if described.readers:
@@ -107,6 +110,7 @@ def _list_public(views: Mapping[str, tuple[Path, ViewDescription]]) -> Iterator[
 
 
 def _list_columns(columns: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the lines of a Markdown table of columns."""
     yield "| column | is | unit |"
     yield "|---|---|---|"
     for name, facts in columns.items():

@@ -17,7 +17,7 @@ MAX_FOLDER_FILES = 20
 
 
 def faults() -> list[str]:
-    """Return what is larger than a limit, and modules without a docstring."""
+    """Return a fault for each size above a limit, and for each module without a docstring."""
     files = [file for file in list_files() if is_product(file)]
     found = folder_faults(files)
     for file in files:

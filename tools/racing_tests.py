@@ -10,7 +10,7 @@ CLOCKS = {"monotonic", "perf_counter", "time", "monotonic_ns", "perf_counter_ns"
 SHORT_S = 60  # a busy machine may pause for longer
 # Methods that start something beside the test.
 STARTS = {"submit", "start", "Popen", "Thread"}
-# Methods by which a loop ends although what it waits for does not happen.
+# Methods by which a waiting loop can end even if the expected event does not happen.
 ENDS = {"monotonic", "poll", "done", "kill", "wait"}
 READS = {"read_bytes", "read_text", "stat", "open"}
 
@@ -35,7 +35,7 @@ def statements_of(function: ast.AST) -> Iterator[list[ast.stmt]]:
 
 
 def late_clocks(function: ast.AST) -> Iterator[Fault]:
-    """Find a timer that is started before the clock is read from which its time is measured."""
+    """Find tests that start a timer first, and read the clock for the measurement only then."""
     for body in statements_of(function):
         for first, second in zip(body, body[1:], strict=False):
             reads = isinstance(second, ast.Assign) and last_names(second.value) & CLOCKS
@@ -70,7 +70,7 @@ def endless_waits(function: ast.AST) -> Iterator[Fault]:
 def listed_files(function: ast.AST) -> Iterator[Fault]:
     """Find files that are listed and then read, while a thread or process may delete them.
 
-    Claims are looked for everywhere, since processes release them at any time.
+    Lists of claims are found in every test, since processes release claims at any time.
     """
     is_beside = bool(last_names(function) & STARTS)
     for node in ast.walk(function):
@@ -87,7 +87,7 @@ def listed_files(function: ast.AST) -> Iterator[Fault]:
 def lost_ports(function: ast.AST) -> Iterator[Fault]:
     """Find free ports that are given back before a server listens there."""
     names = last_names(function)
-    if names & {"listen", "recv"}:
+    if names & {"listen", "recv"}:  # the test itself uses the port
         return
     for node in ast.walk(function):
         if isinstance(node, ast.Call) and called(node).endswith(".bind") and node.args:
@@ -98,14 +98,14 @@ def lost_ports(function: ast.AST) -> Iterator[Fault]:
 
 
 def inherited_figures(function: ast.AST) -> Iterator[Fault]:
-    """Find the largest size that a process had, which begins with that of its parent."""
+    """Find uses of ``ru_maxrss``, which includes memory of the parent before the start."""
     for node in ast.walk(function):
         if isinstance(node, (ast.Attribute, ast.Constant)) and "ru_maxrss" in ast.unparse(node):
             yield node.lineno, "ru_maxrss counts the parent before the start: read VmHWM"
 
 
 def forked_threads(function: ast.AST) -> Iterator[Fault]:
-    """Find pools of processes that are forks of the test's process, which has threads."""
+    """Find process pools that fork the test's process, which has threads."""
     for node in ast.walk(function):
         is_pool = called(node).endswith("ProcessPoolExecutor")
         if isinstance(node, ast.Call) and is_pool and "mp_context" not in ast.unparse(node):

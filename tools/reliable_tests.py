@@ -1,4 +1,4 @@
-"""No test depends on the clock, on chance, or on equality of floats; a heuristic check."""
+"""Find tests that depend on the clock, on chance, or on equality of floats; a heuristic check."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def is_duration(node: ast.AST, names: set[str]) -> bool:
 
 
 def asserted_durations(function: ast.AST) -> Iterator[Fault]:
-    """Find upper limits of measured time: a busy machine breaks them. Lower limits are safe."""
+    """Find assertions of an upper limit of measured time, which fail on a busy machine."""
     names = durations_in(function)
     for node in ast.walk(function):
         if isinstance(node, ast.Assert):
@@ -55,11 +55,12 @@ def asserted_durations(function: ast.AST) -> Iterator[Fault]:
 
 
 def is_limited(test: ast.Compare, names: set[str]) -> bool:
-    """Return True if a comparison has a duration below an upper limit."""
+    """Return True if a comparison requires a duration to be below a limit."""
     sides = [test.left, *test.comparators]
     for left, operator, right in zip(sides, test.ops, sides[1:], strict=False):
-        upper = left if isinstance(operator, (ast.Lt, ast.LtE)) else right
-        if isinstance(operator, (ast.Lt, ast.LtE, ast.Gt, ast.GtE)) and is_duration(upper, names):
+        smaller = left if isinstance(operator, (ast.Lt, ast.LtE)) else right
+        is_order = isinstance(operator, (ast.Lt, ast.LtE, ast.Gt, ast.GtE))
+        if is_order and is_duration(smaller, names):
             return True
     return False
 
@@ -107,7 +108,7 @@ def equal_floats(function: ast.AST) -> Iterator[Fault]:
 
 
 def is_exact(node: ast.AST) -> bool:
-    """Return True for constants, text, and collections of constants: they are stored, not added."""
+    """Return True for constants, and collections of them, which have no rounding errors."""
     if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
         return all(map(is_exact, node.elts))
     if isinstance(node, ast.UnaryOp):
@@ -128,7 +129,7 @@ def is_computed_float(node: ast.expr) -> bool:
 
 
 def names_of(node: ast.expr) -> Iterator[str]:
-    """Yield the names by which an expression reaches its value."""
+    """Yield the names in an expression that tell what its value is, such as ``losses``."""
     if isinstance(node, ast.Attribute):
         yield node.attr
         if node.attr in ("tolist", "sum", "item"):
@@ -156,7 +157,7 @@ RULES: tuple[Callable[[ast.AST], Iterator[Fault]], ...] = (
 
 
 def faults() -> list[str]:
-    """Return the faults of all tests, and exceptions that nothing needs."""
+    """Return the faults of all tests, and entries of ``ALLOWED`` that match no test."""
     found = []
     functions = set()
     for file in list_files():

@@ -1,6 +1,6 @@
-"""The walks of docs/architecture.md: each file that one names exists, and their number is stated.
+"""Check of the walks in docs/architecture.md: their files exist, and the number of files is right.
 
-A walk lists the files that a reader opens to follow one thing through the code.
+A walk lists the files that a reader opens to follow one process through the code.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def faults() -> list[str]:
 
 
 def page_faults(text: str) -> list[str]:
-    """Return files that do not exist, and numbers that are not those of the files listed."""
+    """Return a fault for each missing file, and for each wrong number of files."""
     section = text.partition(HEADING)[2].partition("\n## ")[0]
     found = []
     rows = list(ROW.finditer(section))

@@ -1,4 +1,4 @@
-"""Docstrings, comments and messages are plain technical English; a heuristic check."""
+"""Check that docstrings, comments and messages are plain technical English, by heuristics."""
 
 from __future__ import annotations
 
