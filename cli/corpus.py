@@ -146,16 +146,17 @@ def describe_seal(store: Store, seal: Seal) -> list[Row]:
     """Return printable fields of a manifest, and counts of documents by licence and language."""
     manifest = seal.manifest
     rows: list[Row] = [("version", _of_versions(store, seal)), ("folder", store.url(seal.folder))]
-    rows += [(name, _plain(manifest[name])) for name in _FIRST if manifest.get(name) is not None]
+    rows += [(name, _as_text(manifest[name])) for name in _FIRST if manifest.get(name) is not None]
     rows += _account(manifest)
     rows += _defects(manifest)
     for name in ("licence", "language"):
-        rows.append((f"{name}s of documents", _counts(_column(store, seal, name))))
+        rows.append((f"{name}s of documents", _count_by_value(_column(store, seal, name))))
     rest = [name for name in manifest if name not in (*_FIRST, *_LEFT_OUT)]
-    return rows + [(name, _plain(manifest[name])) for name in rest if manifest[name] is not None]
+    return rows + [(name, _as_text(manifest[name])) for name in rest if manifest[name] is not None]
 
 
 def _of_versions(store: Store, seal: Seal) -> str:
+    """Return the version's number among all versions, such as "1 of 2", for display."""
     from core.corpus.partition import list_versions
     from core.corpus.sealing import read_held
 
@@ -167,11 +168,11 @@ def _of_versions(store: Store, seal: Seal) -> str:
 
 
 def _account(manifest: Mapping[str, object]) -> Iterator[Row]:
-    """Yield rows that say what became of the documents that a crawl requested."""
+    """Yield rows with the numbers of requested, kept, dropped, failed and repeated documents."""
     if "requested" not in manifest:
         return
     sums: dict[str, int] = {}
-    for name in _ACCOUNT[1:]:
+    for name in _ACCOUNT[1:]:  # these add up to the first, the requested documents
         value = manifest.get(name, 0)
         sums[name] = sum(value.values()) if isinstance(value, dict) else int(str(value))
     total = " + ".join(f"{num:,} {name}" for name, num in sums.items())
@@ -183,10 +184,11 @@ def _account(manifest: Mapping[str, object]) -> Iterator[Row]:
 
 
 def _defects(manifest: Mapping[str, Any]) -> Iterator[Row]:
-    counted = manifest.get("defects", {})
-    for name, found in counted.items():
-        if isinstance(found, dict) and counted["texts"]:
-            share = f"{found['texts']:,} of {counted['texts']:,} ({found['share_of_texts']:.1%})"
+    """Yield a row per kind of defect, such as left-over markup, with the share of texts."""
+    defects = manifest.get("defects", {})
+    for name, found in defects.items():
+        if isinstance(found, dict) and defects["texts"]:
+            share = f"{found['texts']:,} of {defects['texts']:,} ({found['share_of_texts']:.1%})"
             places = f"{found['places']:,} places, {found['per_million_chars']:.1f} per million"
             yield f"texts with {name}", f"{share}; {places} characters"
 
@@ -198,18 +200,18 @@ def _column(store: Store, seal: Seal, name: str) -> Iterator[object]:
         yield from batch[name].to_pylist()
 
 
-def _counts(values: Iterator[object]) -> str:
+def _count_by_value(values: Iterator[object]) -> str:
     counts = Counter(str(value) for value in values)
     return ", ".join(f"{num:,} {value}" for value, num in counts.most_common())
 
 
-def _plain(value: object) -> object:
+def _as_text(value: object) -> object:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     if isinstance(value, dict):
-        return ", ".join(f"{name}: {_plain(each)}" for name, each in value.items())
+        return ", ".join(f"{name}: {_as_text(each)}" for name, each in value.items())
     if isinstance(value, list):
-        return ", ".join(str(_plain(each)) for each in value)
+        return ", ".join(str(_as_text(each)) for each in value)
     return value
 
 

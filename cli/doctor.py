@@ -23,7 +23,7 @@ from core.storage.store import Store
 if TYPE_CHECKING:
     from core.settings import Settings
 
-MIN_FREE_BYTES = 5 * 2**30  # room for a month of the default sources, a small model, 2 snapshots
+MIN_FREE_BYTES = 5 * 2**30  # enough for a month of the default sources, a small model, 2 snapshots
 
 _PREFIX = "TIDEMARK_"
 # Variables that compose.yaml and tests read.
@@ -56,7 +56,7 @@ def _python(_: Settings) -> Finding:
 
 
 def _torch(settings: Settings) -> Finding:
-    """Say if torch can be imported, and if the configured device is there."""
+    """Check that torch can be imported, and that the configured device is available."""
     try:
         import torch
     except (ImportError, OSError) as error:
@@ -70,9 +70,10 @@ def _torch(settings: Settings) -> Finding:
 
 
 def _version_of(*command: str) -> str | None:
+    """Return the output of a command that prints its version, or None if it fails."""
     try:
-        said = subprocess.check_output(command, stderr=subprocess.DEVNULL, text=True, timeout=20)
-        return said.strip()
+        printed = subprocess.check_output(command, stderr=subprocess.DEVNULL, text=True, timeout=20)
+        return printed.strip()
     except (OSError, subprocess.SubprocessError):
         return None
 
@@ -101,6 +102,7 @@ def _git(_: Settings) -> Finding:
 
 
 def _disk(settings: Settings) -> Finding:
+    """Check the free space on the disk of the scratch folder, which may not exist yet."""
     folder = settings.scratch
     while not folder.exists():
         folder = folder.parent
@@ -125,11 +127,11 @@ def _variables(settings: Settings) -> Finding:
 
 
 def _home(settings: Settings) -> Finding:
-    """Say if the data root and the scratch folder can be written."""
+    """Check that the data root and the scratch folder are writable."""
     mend = "set TIDEMARK_HOME to a folder (or s3:// address) that you may write to"
     try:
         store = Store(settings.home)
-        if not _keeps_conditions(store):
+        if not _supports_conditional_puts(store):
             detail = f"{settings.home} overwrites a file in a conditional put"
             return Finding("data root", False, detail, _CONDITIONS)
         settings.scratch.mkdir(parents=True, exist_ok=True)
@@ -139,7 +141,7 @@ def _home(settings: Settings) -> Finding:
         return Finding("data root", False, str(error), mend)
 
 
-def _keeps_conditions(store: Store) -> bool:
+def _supports_conditional_puts(store: Store) -> bool:
     """Return True if the store refuses to create a file that exists."""
     path = f"work/.doctor-{secrets.token_hex(4)}"
     try:
@@ -149,7 +151,7 @@ def _keeps_conditions(store: Store) -> bool:
 
 
 def _contact(settings: Settings) -> Finding:
-    """Say which sources refuse to be crawled because the contact names nobody."""
+    """Find sources that cannot be crawled because TIDEMARK_CONTACT names no operator."""
     from crawlers.registry import list_sources, load_crawler
 
     refused = []
@@ -166,7 +168,7 @@ def _contact(settings: Settings) -> Finding:
 
 
 def _models(settings: Settings) -> Finding:
-    """Say which models ``tidemark score`` uses if none are named."""
+    """List the models that ``tidemark score`` uses by default; only report a bad setting."""
     from models.choice import chosen_models
     from models.unloaded import ONLY_COMPRESSORS, scores_only_compressors
 
@@ -180,7 +182,7 @@ def _models(settings: Settings) -> Finding:
 
 
 def _writer(settings: Settings) -> Finding:
-    """Say from which machine the warehouse is written, and what is damaged in it."""
+    """Check the warehouse's databases, and name the machine that writes the warehouse."""
     from warehouse.database.lock import is_writer, read_writer
 
     what = "warehouse"
@@ -203,7 +205,7 @@ def _writer(settings: Settings) -> Finding:
 
 
 def _find_faults(settings: Settings) -> dict[str, str]:
-    """Take a quick look at the snapshot and this folder's database; return what to do by fault.
+    """Check the snapshot and this folder's database quickly; return the advice for each fault.
 
     Files that are missing or in use are no fault. Large tables, and a snapshot in an object store,
     are not read.
@@ -231,6 +233,7 @@ def _find_faults(settings: Settings) -> dict[str, str]:
 
 
 def _server(_: Settings) -> Finding:
+    """Check that the configured Prefect server answers; none need be configured."""
     from cli.server import require_access
 
     try:

@@ -104,7 +104,8 @@ def import_files(
 ) -> None:
     """Import as the settings say, and print the sealed months and the failures.
 
-    ``options_of`` returns the options for the first path, which may be that of a file brought.
+    ``options_of`` returns the options, given the first path. If ``given`` has an address, this is
+    the path of the downloaded file.
     """
     import dataclasses
 

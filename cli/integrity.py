@@ -69,15 +69,17 @@ def check_corpus_command(context: typer.Context) -> None:
     _report(findings, "sound")
 
 
-def _report(findings: list[Finding], praise: str) -> None:
+def _report(findings: list[Finding], if_sound: str) -> None:
+    """Print the findings and exit with code 1, or print ``if_sound`` if there are none."""
     for finding in findings:
         _print_finding(finding)
     if findings:
         raise typer.Exit(1)
-    out.print(praise)
+    out.print(if_sound)
 
 
 def _print_finding(finding: Finding) -> None:
+    """Print a failed check: its meaning, the first faulty rows, and the remedy."""
     from warehouse.database.statements import show
 
     num = counted(finding.num_rows, "row")

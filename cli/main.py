@@ -80,9 +80,10 @@ _COMMANDS: Commands = {
 
 
 class _ByPanel(TyperGroup):
-    """The commands in the order of the panels of ``_COMMANDS``; panels of extras come last."""
+    """A group that sorts its commands by the panels of ``_COMMANDS``; other panels come last."""
 
     def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands, sorted for the help."""
         panels = list(_COMMANDS)
 
         def place(name: str) -> int:

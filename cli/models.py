@@ -75,20 +75,21 @@ def models_show(context: typer.Context, name: str) -> None:
     rows = [(field.name, getattr(entry, field.name)) for field in fields(entry)]
     rows.append(("tags", ", ".join(tags_of(entry))))
     if is_on_hub(entry):
-        rows.append(("cached", _cached(entry, settings_of(context))))
+        rows.append(("cached", _cached(entry)))
     print_table(entry.name, ["field", "value"], rows)
 
 
-def _cached(entry: ModelEntry, settings: Settings) -> str:
+def _cached(entry: ModelEntry) -> str:
+    """Describe whether a hub model is in the local cache, with commit and size on disk."""
     from models.weights.cache import list_cached, readable_size
     from models.weights.hub import find_cached
 
     folder = find_cached(entry.location, entry.revision, entry.is_trusted)
     sizes = [model.num_bytes for model in list_cached() if model.location == entry.location]
-    taken = f"{readable_size(sum(sizes))} in the cache"
+    size = f"{readable_size(sum(sizes))} in the cache"
     if folder is not None:
-        return f"yes, commit {folder.name}; {taken}"
-    return f"not whole, or not at this revision; {taken}" if sizes else "no"
+        return f"yes, commit {folder.name}; {size}"
+    return f"not whole, or not at this revision; {size}" if sizes else "no"
 
 
 @models_app.command("fetch")
@@ -263,7 +264,7 @@ def _hub_entries(names: list[str], settings: Settings) -> list[ModelEntry]:
 def _catalogue(
     known: Facts, cutoff: str | None, facts: Facts, settings: Settings, replace: bool
 ) -> None:
-    """Catalogue a model with its known facts, a stated cutoff, and facts that are not None."""
+    """Write an entry: known facts, overridden by facts that are not None and by the cutoff."""
     from instruments.landing import catalogue_model
     from models.catalogue import make_entry
 

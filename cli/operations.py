@@ -79,6 +79,7 @@ def deploy_command(
 
 
 def _print(deployed: Deployed, dry_run: bool) -> None:
+    """Print the changes on the server, and the times of the next monthly runs."""
     if dry_run:
         out.print("dry run, nothing is changed; what `tidemark deploy` would do:")
     for change in deployed.changes:
@@ -130,7 +131,7 @@ def simulate_command(
     months = list(month_range(Month(first) if first else until - (YEAR - 1), until))
     title = f"A simulated web of {months[0]} to {months[-1]}, seed {seed}"
     with ExitStack() as sites, until_ctrl_c(f"port {port} and the next ones", "--port"):
-        first_port = port and port + 1
+        first_port = port and port + 1  # 0: any free ports
         web = sites.enter_context(serve(World(seed, months[0], months[-1]), first_port=first_port))
         url = sites.enter_context(running(control.Site(web, title), web, port=port))
         out.print(f"{title}: {url}/", soft_wrap=True)

@@ -60,7 +60,7 @@ def publish_command(
 def find_target(target: str) -> tuple[Copy, str]:
     """Return the function and the place of a target, which is written ``KIND:PLACE``.
 
-    Extras have the kinds: ``KINDS`` of ``publications.py`` maps a kind to a function.
+    Extras define the kinds: ``KINDS`` in their ``publications.py`` maps a kind to a function.
 
     Raises:
         UsageError: the target has no place, or no extra knows its kind.

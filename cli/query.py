@@ -116,8 +116,8 @@ def run_client(settings: Settings, arguments: Sequence[str]) -> int:
     from warehouse.read.query import local_snapshot, opened
 
     client = find_client()
-    with local_snapshot(settings) as path, _interrupts_left_to_the_client():
-        with opened(path):  # the client's own errors do not say what to do
+    with local_snapshot(settings) as path, _ignoring_interrupts():
+        with opened(path):  # raises errors with a remedy, unlike the client
             pass
         command = [str(client), "-readonly", "-cmd", _OFFLINE, str(path.absolute()), *arguments]
         code = subprocess.run(command, check=False).returncode
@@ -133,7 +133,8 @@ def find_client() -> Path:
 
 
 @contextmanager
-def _interrupts_left_to_the_client() -> Iterator[None]:
+def _ignoring_interrupts() -> Iterator[None]:
+    """Ignore Ctrl-C in this process during the ``with`` block; the DuckDB client handles it."""
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         yield

@@ -78,7 +78,7 @@ def _run(
 
 
 def _crawl_month() -> CrawlMonth:
-    """Return the function that crawls a month: with the limits and tokens of the server, if any."""
+    """Return the function that crawls a month, with limits and tokens of a configured server."""
     from core.environment import prefect_server
     from instruments.crawling import crawl_patiently
 
@@ -122,39 +122,38 @@ def backfill_command(
 
 
 def _print_plan(request: Request, settings: Settings) -> None:
-    """Print what a run would crawl and score, as far as the names of files tell."""
+    """Print what a run would crawl and score, and the estimated time, from names of files."""
     from instruments.status import find_status
 
     status = find_status(settings, request.months, request)
     rows = []
     for source, states in status.partitions.items():
         for state, number in Counter(states).items():
-            months = [
-                str(month) for month, its in zip(status.months, states, strict=True) if its == state
-            ]
+            pairs = zip(status.months, states, strict=True)
+            months = [month for month, each in pairs if each == state]
             rows.append((source, state, f"{months[0]} … {months[-1]}", number))
     print_table("months", ("source", "state", "months", "number"), rows)
     num_new = sum(status.counts[state] for state in ("missing", "held"))
-    num_due = num_new + status.counts["partial"]
+    num_to_crawl = num_new + status.counts["partial"]
     cells = []
     num_to_score = 0
-    seconds = 0.0
-    unknown = []
+    total_s = 0.0
+    unknown = []  # models without a timed cell
     for model in status.models:
         number = model.num_pending + num_new
-        time = None if number and model.cell_s is None else number * (model.cell_s or 0.0)
-        cells.append((model.model, model.num_done, number, duration(time)))
+        model_s = None if number and model.cell_s is None else number * (model.cell_s or 0.0)
+        cells.append((model.model, model.num_done, number, duration(model_s)))
         num_to_score += number
-        seconds += time or 0.0
-        if time is None:
+        total_s += model_s or 0.0
+        if model_s is None:
             unknown.append(model.model)
     print_table("cells", ("model", "done", "to score", "time"), cells)
-    said = f"about {duration(seconds)} to score, one cell at a time"
+    estimate = f"about {duration(total_s)} to score, one cell at a time"
     if unknown:
-        said += f"; not known: {', '.join(unknown)}"
-    crawled = counted(num_due, "partition")
+        estimate += f"; not known: {', '.join(unknown)}"
+    crawled = counted(num_to_crawl, "partition")
     scored = counted(num_to_score, "cell")
-    out.print(f"total: {crawled} to crawl, {scored} to score; {said}", soft_wrap=True)
+    out.print(f"total: {crawled} to crawl, {scored} to score; {estimate}", soft_wrap=True)
 
 
 def print_gaps(settings: Settings) -> None:
@@ -198,6 +197,7 @@ def _name(row: GapRow, is_first: bool) -> str:
 
 
 def _figures(row: GapRow) -> list[str]:
+    """Return the cells of a row below ``_FIGURES``; cutoffs only in the line of a model."""
     split = row.split if row.split is None or row.provenance else f"({row.split})"
     figures = [row.before, row.after, row.gap, row.interval, row.tbi]
     of_model = ["", ""] if row.source else [row.estimated_cutoff or "–", split or "–"]

@@ -22,11 +22,13 @@ from core.json import JsonObject
 from core.within import answer_within
 
 TIMEOUT_S = 4.0  # limit for connecting, and for each wait for a part of a response
-ACCESS_S = 30.0  # the same for a command that cannot do without; a busy server may be slow
+ACCESS_S = 30.0  # the same limit in ``require_access``, since a busy server may be slow
 WHOLE_S = 60.0  # limit for all responses together, which may come byte by byte
 _MAX_BYTES = 2**24  # maximum size of a response
+_PIECE_BYTES = 2**16  # number of bytes that are read at a time
 _RECENT = dt.timedelta(days=7)  # maximum age of listed failures
-_MAX_LISTED = 10
+_MAX_LISTED = 10  # maximum number of listed failures
+_PAGE = 200  # maximum number of objects per response
 _UNDER_WAY = ("RUNNING", "PENDING", "CANCELLING", "PAUSED")
 _BROKEN = ("FAILED", "CRASHED")
 _REFUSALS = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
@@ -49,11 +51,14 @@ class _Response:
 
 
 def require_access(is_needed: bool = False) -> str | None:
-    """Return the address of the configured Prefect server, without password, after a request to it.
+    """Return the configured Prefect server's address, without password, if a request succeeds.
+
+    Return None without a configured server. Also return None if a server that is not needed
+    cannot be reached.
 
     Raises:
-        UsageError: it refuses the password, or has no API of Prefect at this address.
-        OrchestrationError: it cannot be reached, and ``is_needed``.
+        UsageError: the server refuses the password, or is no Prefect server of our version.
+        OrchestrationError: the server ``is_needed`` and cannot be reached.
     """
     address = prefect_server()
     if address is None:
@@ -111,7 +116,7 @@ def _request(
     """Send a request; the response's body is None if it is longer than ``_MAX_BYTES``."""
     with session.request(verb, url, json=body, stream=True, timeout=wait_s) as response:
         found = bytearray()
-        for piece in response.iter_content(2**16):
+        for piece in response.iter_content(_PIECE_BYTES):
             found += piece
             if len(found) > _MAX_BYTES:
                 break
@@ -161,6 +166,7 @@ def ask_server() -> ServerStatus | None:
 
 
 def _why(error: Exception) -> str:
+    """Return an error of a request as text for the user."""
     if isinstance(error, requests.Timeout):
         return f"nothing for {TIMEOUT_S:g} s"
     if isinstance(error, requests.ConnectionError):
@@ -171,6 +177,8 @@ def _why(error: Exception) -> str:
 
 
 class _Questions:
+    """Requests to one server, from which ``ask`` makes a ServerStatus."""
+
     def __init__(self, address: str) -> None:
         self._address = address
         self._session = _session(address)
@@ -205,8 +213,8 @@ class _Questions:
         self, states: Sequence[str], sort: str, when: Mapping[str, Any] | None = None
     ) -> list[JsonObject]:
         # Subflows are left out, because their parent runs are listed.
-        top = {"parent_task_run_id": {"is_null_": True}, "state": {"type": {"any_": states}}}
-        return self._filter("flow_runs", {"flow_runs": {**top, **(when or {})}, "sort": sort})
+        filters = {"parent_task_run_id": {"is_null_": True}, "state": {"type": {"any_": states}}}
+        return self._filter("flow_runs", {"flow_runs": {**filters, **(when or {})}, "sort": sort})
 
     def _workers(self, pool: str) -> tuple[str, ...]:
         found = self._filter(f"work_pools/{quote(pool, safe='')}/workers", {})
@@ -215,7 +223,7 @@ class _Questions:
     def _filter(self, what: str, body: JsonObject) -> list[JsonObject]:
         """Return the objects that match a filter of Prefect's REST interface."""
         url = f"{self._address}/{what}/filter"
-        response = _request(self._session, "POST", url, {"limit": 200, **body}, TIMEOUT_S)
+        response = _request(self._session, "POST", url, {"limit": _PAGE, **body}, TIMEOUT_S)
         if response.status in _REFUSALS:
             raise OrchestrationError("it wants a user and password (PREFECT_API_AUTH_STRING)")
         if response.status >= HTTPStatus.BAD_REQUEST:

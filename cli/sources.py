@@ -129,6 +129,7 @@ def sources_show(
 
 
 def _shown(value: object) -> object:
+    """Return a list or mapping as one line of text, and other values unchanged."""
     if isinstance(value, dict):
         value = [f"{key}: {each}" for key, each in value.items()]
     return ", ".join(map(str, value)) or None if isinstance(value, list) else value

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from instruments.status import ModelState, Status
 
 _MONTHS_A_LINE = 72
-_MAX_HOLES = 20
+_MAX_FAILURES = 20  # maximum number of failed cells that are listed
+_YEAR_WIDTH = 4  # number of characters of a year
 _MARKS = {
     "sealed": "#",
     "partial": "p",
@@ -83,12 +84,15 @@ def _months(status: Status) -> Iterator[str]:
 
 
 def _years(months: Sequence[Period]) -> str:
-    years = [(year, len(list(each))) for year, each in groupby(str(month)[:4] for month in months)]
-    return " ".join(f"{year if num >= 4 else '':<{num}}" for year, num in years)
+    """Return the header line: each year above its first month, if the year has room."""
+    groups = groupby(str(month)[:_YEAR_WIDTH] for month in months)
+    years = [(year, len(list(group))) for year, group in groups]
+    return " ".join(f"{year if num >= _YEAR_WIDTH else '':<{num}}" for year, num in years)
 
 
 def _by_year(months: Sequence[Period], marks: str) -> str:
-    pairs = groupby(zip(months, marks, strict=True), key=lambda pair: str(pair[0])[:4])
+    """Return the marks of months, with a blank between two years."""
+    pairs = groupby(zip(months, marks, strict=True), key=lambda pair: str(pair[0])[:_YEAR_WIDTH])
     return " ".join("".join(mark for _, mark in year) for _, year in pairs)
 
 
@@ -101,11 +105,11 @@ def _summary(status: Status) -> Iterator[str]:
     at = status.published_at
     yield f"published: {f'{at:%Y-%m-%d %H:%M} UTC, {age(at)} ago' if at else 'nothing yet'}"
     yield from (f"PROBLEM: {fault}" for fault in status.faults)
-    left = [model.pending_s for model in status.models]
+    times = [model.pending_s for model in status.models]
     if status.crawl_s != 0:
         yield f"to crawl what is missing: {_about(status.crawl_s)}, one month after the other"
     if any(model.num_pending for model in status.models):
-        total = None if None in left else sum(each or 0 for each in left)
+        total = None if None in times else sum(each or 0 for each in times)
         at_end = ""
         if total is not None:
             end = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=total)
@@ -129,10 +133,10 @@ def _model_row(model: ModelState) -> Sequence[object]:
 
 def _failures(models: Sequence[ModelState]) -> Iterator[str]:
     failed = [failure for model in models for failure in model.failed]
-    for failure in failed[:_MAX_HOLES]:
+    for failure in failed[:_MAX_FAILURES]:
         yield f"failed: {failure}"
-    if len(failed) > _MAX_HOLES:
-        yield f"… {len(failed) - _MAX_HOLES} more failed cells; --json shows all"
+    if len(failed) > _MAX_FAILURES:
+        yield f"… {len(failed) - _MAX_FAILURES} more failed cells; --json shows all"
 
 
 def _server(server: ServerStatus | None) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Command `tidemark worker`: one worker of Prefect a GPU, and one that owns all of them."""
+"""Command `tidemark worker`: one Prefect worker per GPU, and one that owns all GPUs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from core.errors import UsageError
 if TYPE_CHECKING:
     from core.gpus import Gpu
 
-IN_QUEUE = 4  # runs of the worker of all GPUs; one computes, the others keep the queue
-PAUSE_S = 10.0  # before a worker that ended is started again
-STOP_S = 60.0  # from SIGTERM to SIGKILL
+IN_QUEUE = 4  # maximum number of runs of the worker of all GPUs; one computes, the others wait
+PAUSE_S = 10.0  # seconds before a worker that ended is started again
+STOP_S = 60.0  # seconds from SIGTERM to SIGKILL
+LOOK_S = 0.5  # seconds between two looks at the workers
 _NO_GPU = (
     "tidemark worker needs a GPU of NVIDIA: see that `nvidia-smi` lists one; in a container, give "
     "it the GPUs (docs/containers.md). Without a GPU, `prefect worker start --pool gpu --limit 1` "
@@ -58,7 +59,7 @@ class WorkerProcess:
 
 
 def plan_workers(gpus: Sequence[Gpu], host: str) -> list[WorkerProcess]:
-    """Return the workers for some GPUs of a machine: one a GPU, and one for several of them."""
+    """Return the workers for GPUs of a machine: one per GPU, and one that owns all of several."""
     workers = [WorkerProcess("gpu", f"{host} GPU {gpu.number}", (gpu,)) for gpu in gpus]
     if len(gpus) > 1:
         workers.append(WorkerProcess("gpu-all", f"{host} all GPUs", tuple(gpus)))
@@ -126,7 +127,7 @@ def worker_command(
 
 def supervise(workers: Sequence[WorkerProcess], health_port: int) -> None:
     """Run workers until Ctrl-C or SIGTERM; start a worker that ends again after ``PAUSE_S``."""
-    due = dict.fromkeys(range(len(workers)), 0.0)
+    due = dict.fromkeys(range(len(workers)), 0.0)  # monotonic time of the next start, by number
     running: dict[int, subprocess.Popen[bytes]] = {}
     with until_signal(), contextlib.ExitStack() as stack:
         stack.callback(_stop, running)
@@ -141,7 +142,7 @@ def supervise(workers: Sequence[WorkerProcess], health_port: int) -> None:
             for number, worker in enumerate(workers):
                 if number not in running and time.monotonic() >= due[number]:
                     running[number] = worker.start(health_port + number)
-            time.sleep(0.5)
+            time.sleep(LOOK_S)
 
 
 def _stop(running: dict[int, subprocess.Popen[bytes]]) -> None:

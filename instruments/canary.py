@@ -1,4 +1,4 @@
-"""The canary: a check that a fixed model and a fixed text still have the same loss."""
+"""The canary: a check that the loss of a fixed model on a fixed text is unchanged."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def check_canary(settings: Settings) -> CanaryRecord:
     run_at = dt.datetime.now(dt.UTC)
     loss = score_canary(settings)
     expected = loss.expected_nats
-    if expected is None:
-        like = [
+    if expected is None:  # compare with the first run in the same conditions, or this one
+        in_same_conditions = [
             record.nll_nats
             for record in read_canary_records(store)
             if (record.device, record.dtype) == (loss.device, loss.dtype)
         ]
-        expected = like[0] if like else loss.nll_nats
+        expected = in_same_conditions[0] if in_same_conditions else loss.nll_nats
     record = CanaryRecord(
         run_at=run_at,
         device=loss.device,

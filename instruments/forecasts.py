@@ -69,10 +69,10 @@ class AnsweringPlan(Plan[AskedCell]):
         """Land the cells that have answers; return the number of landed cells."""
         store = Store(settings.home)
         found = [(find_answers(store, each.cell), each.seal) for each in self.cells]
-        there = [(cell, seal) for cell, seal in found if cell is not None]
-        if there:
-            land_model(self.entry, there[0][0].revision, settings)
-        return land_answer_cells(settings, there)
+        answered = [(cell, seal) for cell, seal in found if cell is not None]
+        if answered:
+            land_model(self.entry, answered[0][0].revision, settings)
+        return land_answer_cells(settings, answered)
 
 
 def answering_models(settings: Settings) -> list[str]:
@@ -90,8 +90,8 @@ def plan_answers(
     """List a model's cells over the sealed questions, without loading the model's weights.
 
     ``protocol`` None means ``generate`` for a model behind an API, else the ``answer_protocol``
-    setting. ``months`` are the months in which the questions were resolved. A protocol of tasks
-    asks tasks alone, and another protocol no tasks.
+    setting. ``months`` are the months in which the questions were resolved. Protocols of tasks
+    cover only tasks (questions made from texts). Other protocols cover all other questions.
 
     Raises:
         UnknownName: there is no such model or protocol.
@@ -136,7 +136,7 @@ def plan_answers(
 
 
 def _nothing_sealed(store: Store, sources: Sequence[str], is_task: bool) -> str:
-    """Return a message for the case that nothing is sealed of what was asked for."""
+    """Return the message of an error: no questions of the sources and months are sealed."""
     known = {seal.source for seal in list_questions(store)}
     if is_task:
         known |= {*list_sealed_sources(store)}
@@ -164,8 +164,8 @@ def _identify(
     """
     if entry.backend.is_paid:
         answerer = held.get(load_answerer, entry, settings)
-        same = answerer.answering_id(protocol)
-        return answerer.revision, {seal.digest: same for seal in seals}
+        answering = answerer.answering_id(protocol)
+        return answerer.revision, {seal.digest: answering for seal in seals}
     from models.written import any_answering_id
 
     store = Store(settings.home)
@@ -180,6 +180,7 @@ def _identify(
 
 
 def _texts(store: Store, seal: QuestionSeal) -> Iterator[str]:
+    """Yield all text of each question that a model may read."""
     for question in read_questions(store, seal):
         yield "\n".join(
             [
@@ -244,6 +245,7 @@ def _answer(answerer: Answerer, asked: AskedCell, store: Store) -> Done:
 
 
 def _describe_lack(num_answers: int, missing: Sequence[NoAnswer]) -> str:
+    """Return a message about missing answers with a remedy; empty if none are missing."""
     if not missing:
         return ""
     first = missing[0]
@@ -291,7 +293,7 @@ def answer_request(
 ) -> WorkRequest:
     """Return the request to answer sealed questions; ``choices`` are further fields of it.
 
-    Under several protocols, a model is named once a protocol.
+    With several protocols, the request has each model once per protocol.
     """
     asked = {}
     for model in models:

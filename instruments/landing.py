@@ -26,7 +26,7 @@ from warehouse.read.publish import publish
 from warehouse.read.query import query
 
 _NUM_TOGETHER = 200  # number of cells that land between two progress reports
-_SHOWN_FAULTS = 5
+_SHOWN_FAULTS = 5  # maximum number of faults in a message
 
 
 def land_losses(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings) -> list[Cell]:
@@ -55,9 +55,9 @@ def land_losses(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings) 
         before = warehouse.find_landed(finished[0].model).cells
         faults: list[TidemarkError] = []
         for number in range(0, len(finished), _NUM_TOGETHER):
-            some = finished[number : number + _NUM_TOGETHER]
-            faults += warehouse.land_cells(some).faults
-            progress.report(f"land {entry.name}", number + len(some), len(finished))
+            batch = finished[number : number + _NUM_TOGETHER]
+            faults += warehouse.land_cells(batch).faults
+            progress.report(f"land {entry.name}", number + len(batch), len(finished))
         after = warehouse.find_landed(finished[0].model).cells
     _raise_faults(faults, len(finished))
     keys = {cell: (cell.partition, cell.protocol) for cell in finished}
@@ -103,6 +103,7 @@ def _land_partitions(warehouse: Warehouse, store: Store, cells: list[Cell]) -> N
 
 
 def _land_dimensions(warehouse: Warehouse, entry: ModelEntry, cells: list[Cell]) -> None:
+    """Land the catalogue entry of a model, and the protocols of its cells."""
     revision = cells[0].revision if cells else entry.revision
     warehouse.upsert_models([{**vars(entry), "revision": revision}])
     rows = []
@@ -114,7 +115,7 @@ def _land_dimensions(warehouse: Warehouse, entry: ModelEntry, cells: list[Cell])
 
 
 def land_sources(warehouse: Warehouse, names: set[str]) -> None:
-    """Land title, category and licence of those sources that a crawler is named after."""
+    """Land title, category and licence of the sources that have a crawler."""
     known = sorted(filter(is_source, names))
     warehouse.upsert_sources([vars(load_crawler(source).INFO) for source in known])
 

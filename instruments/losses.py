@@ -40,7 +40,7 @@ from models.scoring.protocols import get_protocol
 from models.scoring.scorer import Identity, Scorer, Tally, tokens_table
 
 _log = logging.getLogger(__name__)
-KEYS = ["document_id", "source", "month"]
+KEYS = ["document_id", "source", "month"]  # columns of documents that losses repeat
 
 
 class ScoringPlan(Plan[Cell]):
@@ -102,7 +102,7 @@ def plan_scoring(
     entry = find_model(model, settings)
     identity = identify(entry, settings)
     usable = []
-    refused = {}
+    refused = {}  # reasons by protocol
     for protocol in dict.fromkeys(map(get_protocol, protocols)):  # two names may mean one protocol
         try:
             identity.scoring_id(protocol)
@@ -126,9 +126,9 @@ def plan_scoring(
                 scoring=ids[seal.digest, protocol.name],
             )
             cells.append(cell)
-    sizes = {seal.partition: -seal.num_bytes for seal in seals}
+    sizes = {seal.partition: seal.num_bytes for seal in seals}
     pending = [cell for cell in cells if cell.path not in losses]
-    pending.sort(key=lambda cell: (sizes[cell.partition], str(cell.partition)))
+    pending.sort(key=lambda cell: (-sizes[cell.partition], str(cell.partition)))
     return ScoringPlan(entry, tuple(cells), tuple(pending), refused)
 
 
@@ -287,13 +287,12 @@ def _write(
 
 
 def _record(scorer: Scorer, tally: Tally, cost: Cost, together: Sequence[Tally]) -> CellRecord:
-    """Return the record of one cell. ``together`` has the tallies of all cells of its pass."""
+    """Return the record of one cell; ``together`` are the tallies of all cells of the pass."""
     facts = scorer.facts
-    total = sum(each.seconds for each in together)
-    share = tally.seconds / total if total else 1 / len(together)
-    seconds = tally.seconds
-    if len(together) == 1:
-        seconds = cost.seconds
+    pass_s = sum(each.seconds for each in together)
+    share = tally.seconds / pass_s if pass_s else 1 / len(together)
+    # A cell alone has the whole time of the pass, with reading and writing.
+    seconds = cost.seconds if len(together) == 1 else tally.seconds
     energy_joules = None
     if cost.energy_joules is not None:
         energy_joules = share * cost.energy_joules
@@ -361,6 +360,7 @@ def scoring_request(
 
 
 def _find_drift(plan: ScoringPlan, settings: Settings) -> list[Failure]:
+    """Check the canary once per device and set of libraries; return a drift as a failure."""
     backend = plan.entry.backend
     # The canary is a model of torch. It tells nothing of a model that is loaded without torch.
     if backend.is_control or backend.is_server or "torch" not in sys.modules:

@@ -65,6 +65,7 @@ class ModelHolder:
             return cast(_Model, self._model)
 
     def _prefetch(self, present: ModelEntry) -> None:
+        """Begin to fetch the files of the expected model, unless it is the present one."""
         coming = self._coming
         self._coming = None
         if coming is not None and coming[0] != present:

@@ -45,7 +45,7 @@ class ModelState:
     num_sealed: int  # number of cells of sealed partitions
     num_done: int  # cells with losses
     num_published: int  # cells in the published snapshot
-    running: list[str]  # cells that processes are scoring
+    running: list[str]  # partitions that processes are scoring
     failed: list[str]  # failed cells, with reasons; the model itself, if it could not be used
     cell_s: float | None = None  # median time of a cell; None if unknown
     pending_s: float | None = None  # time to score the pending cells one by one; None if unknown
@@ -116,21 +116,21 @@ class _Corpus:
         self._infos: dict[str, SourceInfo | None] = {}
 
     def months(self) -> list[Period]:
+        """Return all months from the first to the last partition; else the last complete one."""
         partitions = {*self._manifests, *self._held}
         found = [each.month for each in partitions if isinstance(each.month, Month)]
         found = found or [Month.last_complete()]
         return list(month_range(min(found), max(found)))
 
     def states(self, window: Sequence[Period], asked: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Return the states, one per month, of the ``asked`` sources.
+        """Return the states of sources, one per month of the window.
 
-        None is asked: of each source that has partitions, else of all.
-
-        Sources of other periods than the window's are left out.
+        If ``asked`` is empty, the sources are those with partitions in the window. Without such
+        sources, they are all crawled sources. Sources of other kinds of period are left out.
         """
         inside = set(window)
-        here = {each.source for each in {*self._manifests, *self._held} if each.month in inside}
-        names = asked or sorted(here) or self._crawled
+        present = {each.source for each in {*self._manifests, *self._held} if each.month in inside}
+        names = asked or sorted(present) or self._crawled
         kinds = set(map(type, window))
         found = {}
         for source in names:
@@ -140,6 +140,7 @@ class _Corpus:
         return found
 
     def _state(self, partition: Partition) -> str:
+        """Return the state of a partition, one of those that ``cli.status`` marks."""
         path = self._manifests.get(partition)
         if path is not None:
             return self._read(partition, path)
@@ -165,6 +166,7 @@ class _Corpus:
         return "partial" if seal.is_partial else "sealed"
 
     def _lacks(self, partition: Partition) -> bool:
+        """Return True if a partition cannot be crawled, since the source does not have it."""
         if partition.source not in self._infos:
             is_known = is_source(partition.source)
             info = load_crawler(partition.source).INFO if is_known else None
@@ -175,6 +177,7 @@ class _Corpus:
         return info.lacks(partition.month) is not None
 
     def seconds_to_crawl(self, partitions: dict[str, tuple[str, ...]]) -> float | None:
+        """Estimate the time from earlier crawls of each source; None if a source has none."""
         total = 0.0
         for source, states in partitions.items():
             missing = sum(state in ("missing", "held", "crawling") for state in states)
@@ -259,8 +262,8 @@ def _failed(store: Store) -> dict[str, list[str]]:
 def _published(settings: Settings) -> tuple[_Published, list[str]]:
     """Return the text of each cell in the published snapshot, by model and protocol.
 
-    The second value tells if the snapshot cannot be read. It may have an earlier version of the
-    schema.
+    The second value is the fault if the snapshot cannot be read, else empty. The snapshot may have
+    an earlier schema version.
     """
     found: _Published = defaultdict(set)
     if not Store(settings.home).exists(SNAPSHOT):

@@ -91,6 +91,7 @@ def _choose(store: Store, settings: Settings, problems: list[str]) -> set[str]:
 
 
 def _newest(store: Store, paths: list[str]) -> str:
+    """Return the path of the file that was written last; all are in one folder."""
     if len(paths) == 1:
         return paths[0]
     # The others are of former versions of the scorer, or of other dtypes.
@@ -105,6 +106,7 @@ def _list_landed(settings: Settings) -> set[str]:
 
 
 def _entries_of(models: Sequence[str], settings: Settings) -> dict[str, ModelEntry]:
+    """Return the entries of the catalogue, of configured models and of ``models``, by name."""
     entries = {entry.name: entry for entry in list_models(settings)}
     for model in (*chosen_models(settings), *models):
         with contextlib.suppress(TidemarkError):  # its files may be on another machine

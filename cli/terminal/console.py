@@ -21,7 +21,8 @@ from core.progress import duration
 
 # Width of tables in piped output, in columns; the library rich would use 80.
 _PIPED_WIDTH = 200
-_MAX_COLUMN = 40  # of a terminal: width of a column in the estimate of a table's width
+_MAX_COLUMN = 40  # maximum width of a column on a terminal, in the estimate of a table's width
+_PADDING = 3  # a border and two blanks per column of a table
 # Control characters, except tab and newline, characters that change the text's direction, and lone
 # surrogates, which no output can encode.
 _CONTROLS = re.compile(
@@ -33,7 +34,7 @@ class VisibleConsole(Console):
     """Console that escapes control characters, since most output has names from elsewhere."""
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print objects, with texts escaped; who prints a Table or Text escapes its cells."""
+        """Print objects; escape strings, but not a Table or Text, which callers must escape."""
         texts = (visible(each) if isinstance(each, str) else each for each in objects)
         super().print(*texts, **options)
 
@@ -63,10 +64,10 @@ err = _console(stderr=True)
 
 def visible(text: str) -> str:
     """Escape control characters, so that text of other people cannot control the terminal."""
-    return _CONTROLS.sub(_spelled, text)
+    return _CONTROLS.sub(_escape, text)
 
 
-def _spelled(control: re.Match[str]) -> str:
+def _escape(control: re.Match[str]) -> str:
     code = ord(control[0])
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
@@ -102,8 +103,9 @@ def print_fitting(title: str, columns: Sequence[str], rows: Sequence[Sequence[st
 
 
 def _width(rows: Sequence[Sequence[str]], max_column: int) -> int:
+    """Estimate the width of a printed table in terminal columns."""
     columns = ("\n".join(column).split("\n") for column in zip(*rows, strict=True))
-    return 1 + sum(min(max(map(cell_len, lines)), max_column) + 3 for lines in columns)
+    return 1 + sum(min(max(map(cell_len, lines)), max_column) + _PADDING for lines in columns)
 
 
 def print_rows(title: str, rows: Sequence[Mapping[str, object]]) -> None:

@@ -27,7 +27,7 @@ class FormerOption:
     former: str
     present: str
     commands: frozenset[str]  # in their present spelling
-    beside: str | None = None  # the option is replaced only if this one is given, too
+    beside: str | None = None  # the former option is replaced only if this option is given, too
 
 
 def add_commands(app: typer.Typer, panels: Commands) -> None:

@@ -21,7 +21,7 @@ from core.storage.store import explain_disk_errors, writing_file
 from reports.exports.files import csv_parts, plain, write_parquet
 
 MAX_SHOWN_ROWS = 200
-_BATCH_ROWS = 4096
+_BATCH_ROWS = 4096  # number of rows that are converted to JSON at a time
 
 
 def write_table(reader: pa.RecordBatchReader, format: str, output: Path | None) -> int:
@@ -103,11 +103,12 @@ def _shown(value: object) -> str:
 
 
 def _write(parts: Iterable[str], output: Path | None) -> None:
+    """Write text to a file, or to standard output, escaped if that is a terminal."""
     if output is None:
-        show: Callable[[str], str] = visible if sys.stdout.isatty() else str
+        escape: Callable[[str], str] = visible if sys.stdout.isatty() else str
         with _standard_output() as stream:
             for part in parts:
-                stream.write(show(part).encode())
+                stream.write(escape(part).encode())
         return
     with writing_file(output) as staged, staged.open("wb") as file:
         for part in parts:
@@ -117,7 +118,7 @@ def _write(parts: Iterable[str], output: Path | None) -> None:
 def _write_parquet(
     schema: pa.Schema, batches: Iterable[pa.RecordBatch], output: Path | None
 ) -> None:
-    """Write a Parquet file, or write one to standard output."""
+    """Write Parquet to a file, or to standard output."""
     if output is not None:
         with writing_file(output) as staged:
             write_parquet(schema, batches, staged)
@@ -133,6 +134,7 @@ def _write_parquet(
 
 @contextmanager
 def _standard_output() -> Iterator[IO[bytes]]:
+    """Yield standard output, and flush it; convert write errors to StorageError."""
     try:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -145,6 +147,7 @@ def _standard_output() -> Iterator[IO[bytes]]:
 
 
 def _json(_: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
+    """Yield the parts of a JSON array with one object per row."""
     before = "["
     for batch in batches:
         for start in range(0, batch.num_rows, _BATCH_ROWS):
