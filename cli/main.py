@@ -35,9 +35,7 @@ import_app = typer.Typer(no_args_is_help=True, help="Import files as sealed part
 land_app = typer.Typer(no_args_is_help=True, help="Land results that were computed elsewhere.")
 
 _COMMANDS: Commands = {
-    "Start": {
-        "doctor": doctor.doctor_command,
-    },
+    "Start": {"doctor": doctor.doctor_command},
     "Collect text": {
         "crawl": sources.crawl_command,
         "import": import_app,
@@ -56,9 +54,7 @@ _COMMANDS: Commands = {
         "models": models.models_app,
         "protocols": losses.protocols_app,
     },
-    "Other instruments": {
-        "forecast": forecast.forecast_app,
-    },
+    "Other instruments": {"forecast": forecast.forecast_app},
     "Ask": {
         "sql": query.sql_command,
         "shell": query.shell_command,
@@ -72,10 +68,7 @@ _COMMANDS: Commands = {
         "publish": publish.publish_command,
         "take-over": operations.take_over_command,
     },
-    "Trust": {
-        "check": integrity.check_app,
-        "check numerics": losses.canary_command,
-    },
+    "Trust": {"check": integrity.check_app, "check numerics": losses.canary_command},
 }
 
 

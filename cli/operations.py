@@ -61,11 +61,11 @@ def deploy_command(
         raise UsageError("--no-alarms removes alarms, but TIDEMARK_NOTIFY_URL is set: unset it")
     deployed = deploy(
         address,
-        settings.notify_url,
-        gpu_slots,
-        dry_run,
-        not no_alarms,
-        settings.period_sources,
+        notify_url=settings.notify_url,
+        gpu_slots=gpu_slots,
+        dry_run=dry_run,
+        keep_alarms=not no_alarms,
+        period_sources=settings.period_sources,
     )
     _print(deployed, dry_run)
     if scores_only_compressors(settings):

@@ -31,8 +31,7 @@ _MISSING = (
 # The client would download an extension that a statement needs; `install NAME` still does.
 _OFFLINE = "set autoinstall_known_extensions = false"
 export_app = typer.Typer(
-    help="Write results to files that other programs read.",
-    no_args_is_help=True,
+    help="Write results to files that other programs read.", no_args_is_help=True
 )
 
 
@@ -156,11 +155,7 @@ def report_command(
         float, Option(min=20, max=2000, help="Width of charts for papers.", metavar="MM")
     ] = 170,
     with_sql: Annotated[
-        bool,
-        Option(
-            "--with-sql",
-            help="Also write site.duckdb, for DuckDB 1.4 and DuckDB-WASM.",
-        ),
+        bool, Option("--with-sql", help="Also write site.duckdb, for DuckDB 1.4 and DuckDB-WASM.")
     ] = False,
 ) -> None:
     """Write the site: pages, and the files of their figures."""

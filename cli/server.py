@@ -92,7 +92,7 @@ def require_access(is_needed: bool = False) -> str | None:
 
 
 def _require_same_major(server: str, response: _Response) -> None:
-    """Check that a response to ``/admin/version`` is the version of a Prefect that fits ours."""
+    """Require that ``/admin/version`` returned the same major version of Prefect as ours."""
     own = version("prefect")
     try:
         found = response.read_json()
@@ -184,7 +184,7 @@ class _Questions:
         self._session = _session(address)
 
     def ask(self) -> ServerStatus:
-        """Return what runs, failed, is late or is scheduled, and the workers of each pool."""
+        """Return active, failed, late and scheduled runs, and the workers of each pool."""
         names = {each["id"]: each["name"] for each in self._filter("deployments", {})}
         now = dt.datetime.now(dt.UTC)
         under_way = self._runs(_UNDER_WAY, "START_TIME_DESC")

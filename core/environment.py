@@ -89,7 +89,7 @@ def given_gpus() -> str | None:
 def simulated_gpus() -> tuple[int, int] | None:
     """Return number and memory (bytes) of GPUs that tests pretend to have: TIDEMARK_TEST_GPUS=8x80.
 
-    The memory is in GiB. Return None if the driver is to be asked.
+    The memory in the variable is in GiB. Return None without the variable.
     """
     text = os.environ.get("TIDEMARK_TEST_GPUS")  # noqa: TID251
     if not text:

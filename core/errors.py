@@ -157,7 +157,7 @@ class DiskFull(StorageError):
 
 
 class DamagedFile(StorageError):
-    """A file of the data root is missing, or its content is not what was written."""
+    """A file of the data root is missing or damaged."""
 
 
 class PartitionSealed(StorageError):

@@ -1,4 +1,4 @@
-"""GPUs of this machine: which there are, which one process may use, and who holds them.
+"""GPUs of this machine: their list, the GPUs that a process may use, and their locks.
 
 Rule of locking: a process that computes on a GPU holds its lock until the process ends. A process
 that needs several GPUs first stands in the queue of the machine. Then it takes the locks one after
@@ -78,7 +78,7 @@ def choose_gpus(wanted: str, gpus: Sequence[Gpu]) -> list[Gpu]:
     """Return the GPUs that a text names: ``all``, a number N (the first N), or a list.
 
     A list has numbers or ids (UUIDs) with commas; ``2,`` is GPU 2 alone. Raise UsageError if the
-    text names no GPU, or one that is not there.
+    text names no GPU, or an unknown GPU.
     """
     listed = ", ".join(f"{gpu.number} ({gpu.name}, {gpu.uuid})" for gpu in gpus) or "none"
     expected = f"expected all, a number of GPUs, or a list such as 0,2; GPUs here: {listed}"
@@ -103,7 +103,7 @@ def choose_gpus(wanted: str, gpus: Sequence[Gpu]) -> list[Gpu]:
 def usable_gpus() -> list[Gpu]:
     """Return the GPUs that this process may use, by CUDA_VISIBLE_DEVICES; none without a driver.
 
-    As CUDA does, ignore what follows an unknown GPU. A part of a GPU (MIG) counts as a GPU.
+    Like CUDA, ignore entries from the first unknown GPU on. A part of a GPU (MIG) counts as a GPU.
     """
     try:
         gpus = list_gpus()
@@ -183,7 +183,7 @@ class Host(BaseModel):
 
     @contextmanager
     def announced(self, store: Store) -> Iterator[None]:
-        """Keep the file during the ``with`` block."""
+        """Write the file, which ``read_fleet`` reads; delete it after the ``with`` block."""
         store.write_bytes(self.path, self.model_dump_json().encode())
         try:
             yield
@@ -199,7 +199,7 @@ class Fleet:
 
     @property
     def memory_bytes(self) -> int | None:
-        """The memory of the smallest GPU: what fits it fits every worker. None if unknown."""
+        """The memory of the smallest GPU of all workers in bytes, or None if unknown."""
         gpus = itertools.chain.from_iterable(host.gpus for host in self.hosts)
         return min((gpu.memory_bytes for gpu in gpus), default=None)
 

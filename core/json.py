@@ -1,4 +1,4 @@
-"""The type of a JSON object that is not validated yet, or that is only sent out."""
+"""The type of JSON objects that are received and not validated yet, or are sent."""
 
 from __future__ import annotations
 

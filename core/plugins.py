@@ -1,4 +1,4 @@
-"""Find what extras and packages of other projects add to a registry.
+"""Find modules, folders and entry points of extras and of other projects' packages.
 
 An extra is a folder of ``extras/`` that is named in ``extras.REGISTERED``. An extra whose folder is
 missing adds nothing. A package of another project states an entry point, in the group
@@ -16,7 +16,7 @@ from types import ModuleType
 
 
 def list_extras() -> list[str]:
-    """Return the names of the extras whose folders are there, in the order of ``REGISTERED``."""
+    """Return the names of the installed extras, in the order of ``REGISTERED``."""
     if not _is_there("extras"):
         return []
     registered: tuple[str, ...] = importlib.import_module("extras").REGISTERED

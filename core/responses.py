@@ -180,7 +180,7 @@ def open_thought(prompt: str) -> str:
 
 
 def thinking_tokens(tokens: Iterable[str]) -> frozenset[str]:
-    """Return the control tokens without which reasoning could not be told from an answer."""
+    """Return the control tokens that are needed to distinguish reasoning from an answer."""
     parts = frozenset(token for token in tokens if _PARTS.fullmatch(token))
     # "<|end|>" and the like also end messages of models that mark no reasoning.
     is_marked = any(_MARK.fullmatch(token) or _OF_MARKS.search(token) for token in parts)

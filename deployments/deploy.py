@@ -292,6 +292,7 @@ def find(read: Callable[..., _Outcome], *names: str) -> _Outcome | None:
 
 
 def _all(read: Callable[..., list[Any]]) -> Iterator[Any]:
+    """Yield all objects of a list that the server returns page by page."""
     offset = 0
     while page := read(limit=PAGE, offset=offset):
         yield from page

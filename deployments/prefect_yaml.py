@@ -132,7 +132,7 @@ def _of_periods(sources: Sequence[str]) -> list[Deployment]:
 
 
 def is_ours(full_name: str, entrypoint: str | None, parameters: dict[str, Any]) -> bool:
-    """Return True if a version of tidemark, this or an earlier one, created the deployment."""
+    """Return True if this or an earlier version of tidemark created the deployment."""
     flow, _, name = full_name.partition("/")
     of_ours = rf"(flows|extras\.\w+)\.{re.escape(flow)}\.{re.escape(flow)}"
     if not re.fullmatch(of_ours, entrypoint or ""):

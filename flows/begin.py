@@ -30,7 +30,7 @@ def name_of_run() -> str:
 
 
 def begin_run(left_out: Sequence[str] = (), **pinned: str) -> str:
-    """Return the name of this run, unless it crashes again and again; log what is ``left_out``.
+    """Return the name of this run, unless it keeps crashing; log the reasons in ``left_out``.
 
     ``pinned`` are parameters that would depend on the time. They are stored on the server, which
     starts another run with the same parameters if this run crashes.
@@ -58,7 +58,7 @@ def _pin(pinned: Mapping[str, str], client: SyncPrefectClient) -> None:
 
 
 def _count_crashes(client: SyncPrefectClient) -> int:
-    """Return how often in a row this run crashed before the server started it again."""
+    """Return the number of crashes in a row after which the server restarted this run."""
     this = client.read_flow_run(UUID(flow_run.id))
     if this.created_by is None or this.created_by.type != "AUTOMATION":
         return 0

@@ -1,4 +1,4 @@
-"""The end of a run: land what is written, publish, and write the site. Call it inside a flow."""
+"""The end of a run: land the written cells, publish, and write the site; call it in a flow."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def finish(
     has_losses: bool = True,
     has_answers: bool = False,
 ) -> None:
-    """Land what is written, publish what is new, and write the site.
+    """Land the written cells, publish new rows, and write the site.
 
-    What fails becomes a hole of ``summary``. The catalogue may lack ``models`` of the run.
+    Failures become holes of ``summary``. The catalogue may lack ``models`` of the run.
     """
     written = Unlanded()
     try:
@@ -45,7 +45,7 @@ def finish(
 
 
 def _land_losses(summary: RunSummary, models: Sequence[str], settings: Settings) -> Unlanded:
-    """Land the losses that are written and not landed; return what was found."""
+    """Land the losses that are written and not landed; return the cells that were found."""
     written = find_unlanded(models, settings)
     summary.holes += [f"land {problem}" for problem in written.problems]
     for entry, cells in written.cells:

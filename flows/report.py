@@ -1,4 +1,4 @@
-"""The flow that lands what is written, publishes the warehouse, and writes the site."""
+"""The flow that lands the written cells, publishes the warehouse, and writes the site."""
 
 from __future__ import annotations
 

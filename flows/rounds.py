@@ -1,7 +1,7 @@
 """The flow runs of workers: a run starts them while work is pending, and waits for them.
 
-Workers divide the cells by claims, so nothing is assigned to them. Prefect knows the states of
-these flow runs, and the data root knows what is left. See docs/adr/0044.
+Workers divide the cells by claims, so nothing is assigned to them. The states of these flow runs
+are read from Prefect, and the pending cells from the data root. See docs/adr/0044.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Rounds:
             rest(self._interval_s)
 
     def _look(self) -> bool:
-        """Look at the flow runs once, and start what is needed; return True if none is active."""
+        """Read the states of the flow runs, start needed ones; return True if none is active."""
         with get_client(sync_client=True) as client:
             self._read_states(client)
             pending = self._list_pending(self._completed)
@@ -157,7 +157,7 @@ class Rounds:
                 self._start_one(client, pool, group)
 
     def _count_attempt(self, pool: Pool, keys: frozenset[str]) -> int:
-        """Return how many rounds in a row begin with this work, the present one included."""
+        """Return the number of rounds in a row, with this one, that begin with the same work."""
         last, number = self._last.get(pool, (frozenset[str](), 0))
         number = number + 1 if keys == last else 1
         self._last[pool] = (keys, number)

@@ -33,7 +33,7 @@ from tasks.prefect.telling import tell
 def run_months(
     run: str, request: Request, settings: Settings, options: RunOptions, always: bool = False
 ) -> RunSummary:
-    """Crawl, let workers score, land, publish and report; what fails becomes a hole.
+    """Crawl, let workers score, land, publish and report; failures become holes.
 
     If ``always``, workers look at all models, even if each cell has a file: cells of a former
     version of the scorer are computed again.
@@ -72,7 +72,7 @@ class ScoringLeft:
         self._known: dict[tuple[str, Fleet], Pool] = {}
 
     def __call__(self, completed: Collection[str]) -> Mapping[Pool, Pending]:
-        """Return what is pending of each pool; ``completed`` models were looked at by workers."""
+        """Return the pending work of each pool; workers have examined the ``completed`` models."""
         request = self._request
         fleet = read_fleet(Store(self._settings.home))
         found: dict[Pool, Pending] = {}

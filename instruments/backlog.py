@@ -67,10 +67,10 @@ def list_left(
     run: str,
     settings: Settings,
 ) -> dict[str, Left]:
-    """Return what is left of each model on the sealed partitions of sources and months.
+    """Return each model's pending and failed cells on sealed partitions of sources and months.
 
-    ``None`` means all. A cell counts as failed if it is not to be tried again in this run: it
-    failed in this run, or would fail again in the same way.
+    ``None`` means all. A cell counts as failed if it failed in this run, or would fail again in the
+    same way. Cells that failed otherwise are pending.
     """
     store = Store(settings.home)
     chosen = list(sources) if sources is not None else None
@@ -125,7 +125,7 @@ class ModelFiles:
 
 
 def list_files(store: Store, protocol: str, texts: Iterable[Text] = ()) -> dict[str, ModelFiles]:
-    """Return the files of each model; of ``texts`` of one month, list only this month's folders."""
+    """Return the files of each model. If all ``texts`` are of one month, list only its folders."""
     months = {folder.rpartition("/")[2] for folder, _ in texts}
     month = months.pop() if len(months) == 1 else "month=*"
     found: dict[str, ModelFiles] = defaultdict(ModelFiles)

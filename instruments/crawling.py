@@ -89,7 +89,7 @@ def crawl_source(
 def crawl_all(
     request: Request, settings: Settings, crawl: CrawlMonth = crawl_patiently
 ) -> RunSummary:
-    """Crawl all months of a request, and return what was sealed and what is missing."""
+    """Crawl all months of a request; return the counts, and the failures as holes."""
     partitions = request.partitions()
     months: dict[str, list[Period]] = {source: [] for source in request.sources}
     for source, month in partitions:
@@ -97,6 +97,7 @@ def crawl_all(
     results: dict[str, list[Seal | Failure]] = {source: [] for source in months}
 
     def crawl_months(source: str) -> None:
+        """Crawl the months of one source in order, and report the progress of all sources."""
         for result in crawl_source(source, months[source], settings, crawl):
             results[source].append(result)
             so_far = chain.from_iterable(results.values())

@@ -45,7 +45,7 @@ Group = tuple[Any, ...]  # cells that are computed together
 
 @dataclass(frozen=True)
 class Backlog:
-    """The work that is left of one model, as far as names of files tell."""
+    """The pending work of one model, as far as known from names of files."""
 
     keys: frozenset[str]  # of the cells that nobody has begun
     seconds: float  # estimated for one process; of any unit if no cell of any model was timed
@@ -68,7 +68,7 @@ class WorkRequest:
         retry_failed: True to try again also cells that failed for a lasting reason.
         prepare: called before a model is loaded, for example to wait for GPUs.
         expect: called with the name of the model that is probably the next but one.
-        ends_on: errors of ``plan`` and of loading that end the work, instead of one model's.
+        ends_on: errors of planning and loading that end the work on all models.
     """
 
     models: tuple[str, ...]
@@ -128,7 +128,7 @@ def work_and_land(request: WorkRequest, settings: Settings) -> Summary:
 
 
 def land(summary: Summary, settings: Settings) -> None:
-    """Land the cells of all plans; what cannot land becomes a failure of the summary."""
+    """Land the cells of all plans; add errors to the failures of the summary."""
     for plan in summary.plans:
         try:
             summary.num_landed += retrying(f"land {plan.entry.name}", partial(plan.land, settings))
@@ -184,7 +184,7 @@ class _Drain:
         return present(self.store, f"{self._request.root}/{model}")
 
     def take(self, model: str) -> None:
-        """Compute the cells of a model that nobody has begun; a failure of the model ends it."""
+        """Plan and compute a model's cells that nobody has begun; record a failure of the model."""
         name = model
         known = read_failure(self.store, stem_of_model(self._request.root, model))
         if known is not None and known.run == self._request.run:  # another process has tried it

@@ -153,10 +153,7 @@ def _nothing_sealed(store: Store, sources: Sequence[str], is_task: bool) -> str:
 
 
 def _identify(
-    entry: ModelEntry,
-    protocol: AnswerProtocol,
-    seals: Sequence[QuestionSeal],
-    settings: Settings,
+    entry: ModelEntry, protocol: AnswerProtocol, seals: Sequence[QuestionSeal], settings: Settings
 ) -> tuple[str, dict[str, str]]:
     """Return the model's revision, and a hash of all that influences the answers, by digest.
 
@@ -295,7 +292,7 @@ def answer_request(
 
     With several protocols, the request has each model once per protocol.
     """
-    asked = {}
+    asked = {}  # model and protocol, by name in the request
     for model in models:
         for protocol in protocols:
             asked[f"{model} {protocol or ''}".strip()] = (model, protocol)

@@ -60,6 +60,7 @@ def land_losses(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings) 
             progress.report(f"land {entry.name}", number + len(batch), len(finished))
         after = warehouse.find_landed(finished[0].model).cells
     _raise_faults(faults, len(finished))
+    # A cell has newly landed if the landed row of its key differs from before.
     keys = {cell: (cell.partition, cell.protocol) for cell in finished}
     return [cell for cell, key in keys.items() if before.get(key) != after.get(key)]
 

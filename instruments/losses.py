@@ -137,8 +137,8 @@ def scoring_ids(
 ) -> dict[tuple[str, str], str]:
     """Return the scoring id of each cell, by digest of the partition and name of the protocol.
 
-    A text that spells one of the model's control tokens has an id of its own, under protocols that
-    read such a token as text.
+    Some protocols read control tokens in a text as plain text. Under these, partitions that contain
+    the spelling of one of the model's control tokens get another id.
     """
     words: frozenset[str] = getattr(identity, "control_texts", frozenset())
     sealed = {seal.digest: partial(_texts, store, seal) for seal in seals if seal.is_text}

@@ -38,7 +38,7 @@ class ModelHolder:
         self._coming: tuple[ModelEntry, Settings] | None = None
 
     def expect(self, entry: ModelEntry, settings: Settings) -> None:
-        """State the model after the next; its files are fetched once the next one is loaded."""
+        """Announce the model after the next, whose files are fetched once the next is loaded."""
         with self._lock:
             self._coming = (entry, settings)
 
@@ -105,7 +105,7 @@ held = ModelHolder()
 
 
 def expect_model(model: str, settings: Settings) -> None:
-    """State the name of the model to score next; see ``ModelHolder.expect``."""
+    """Announce the name of a model that will be scored; see ``ModelHolder.expect``."""
     held.expect(find_model(model, settings), settings)
 
 

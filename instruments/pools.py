@@ -1,10 +1,10 @@
 """The choice of the worker pool in which a model can be computed.
 
 A model whose weights do not fit on the smallest GPU of all workers belongs to the pool ``gpu-all``.
-A worker of this pool owns all GPUs of a machine. The size of the weights is the number of
-parameters times the bytes of one parameter in the workers' dtype. They fit if ``ROOM_FACTOR`` times
-their size fits, which leaves space for activations. Other models belong to the pool ``gpu``, whose
-workers own one GPU each. Models behind servers answer in pool ``api``, whose workers have the keys.
+A worker of this pool owns all GPUs of a machine. The weights' size is the number of parameters
+times the bytes of the workers' dtype. The weights fit if ``ROOM_FACTOR`` times their size fits,
+which leaves space for activations. Other models belong to the pool ``gpu``, whose workers own one
+GPU each. Models behind servers answer in the pool ``api``, whose workers have the keys.
 """
 
 from __future__ import annotations

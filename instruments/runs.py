@@ -24,7 +24,7 @@ def run(
     crawl: CrawlMonth = crawl_patiently,
     retry_failed: bool = False,
 ) -> RunSummary:
-    """Crawl, score, land, publish and report; what fails becomes a hole of the summary.
+    """Crawl, score, land, publish and report; failures become holes of the summary.
 
     Raises:
         NewerVersion: a later version wrote the warehouse here; nothing was done.
@@ -37,7 +37,7 @@ def run(
 
 
 def score(request: Request, settings: Settings, retry_failed: bool = False) -> Summary:
-    """Score what is sealed with each model of a request; check the canary afterwards."""
+    """Score the sealed partitions of a request with each model; check the canary afterwards."""
     sources = list(request.sources)
     months = list(request.months)
     asked = scoring_request(
@@ -61,7 +61,7 @@ def check_numerics(models: list[ModelEntry], settings: Settings) -> list[Failure
 
 
 def finish(summary: RunSummary, done: Summary, settings: Settings) -> None:
-    """Land the cells, publish what is new, and write the site; failures become holes."""
+    """Land the cells, publish new rows, and write the site; failures become holes."""
     land(done, settings)
     summary.cells += done.num_landed
     summary.holes += [_hole(each) for each in done.failures]

@@ -108,10 +108,10 @@ class _Corpus:
         self._store = store
         self._settings = settings
         self._manifests, self._held = _list_corpus(store)
-        self._claimed = set(list_claimed(store))
-        self.texts: set[Text] = set()  # of the shown months
-        self.faults: list[str] = []  # of their manifests
-        self._seconds: dict[str, list[float]] = defaultdict(list)
+        self._claimed = set(list_claimed(store))  # names, such as paths of partitions
+        self.texts: set[Text] = set()  # sealed texts of the shown months
+        self.faults: list[str] = []  # manifests of the shown months that cannot be read
+        self._seconds: dict[str, list[float]] = defaultdict(list)  # times of crawls, by source
         self._crawled = list_sources()
         self._infos: dict[str, SourceInfo | None] = {}
 

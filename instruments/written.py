@@ -1,7 +1,7 @@
 """The cells of losses that are written and not landed yet, found by the names of files.
 
-Cells are computed on many machines, and one of them lands. It needs no list of what was computed:
-a file that is there, and whose cell the warehouse lacks, is to be landed.
+Cells are computed on many machines, and one machine lands them all. This machine needs no list of
+the computed cells. It lands each cell that has a file and is missing in the warehouse.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _entries_of(models: Sequence[str], settings: Settings) -> dict[str, ModelEnt
 
 
 def land_facts(settings: Settings) -> None:
-    """Land what is known of the landed models, and the runs of the canary."""
+    """Land the catalogue entries of the landed models, and the runs of the canary."""
     with open_warehouse(settings) as warehouse:
         describe_models(warehouse, settings)
         land_canary_runs(warehouse, Store(settings.home))

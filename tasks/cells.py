@@ -34,7 +34,7 @@ def as_tasks(
 ) -> Iterator[Ended]:
     """Run each group of cells of a plan as a task run; see ``Execute``."""
     work = compute_cells if plan.is_retried else compute_cells.with_options(retries=0)
-    bare = replace(plan, cells=(), pending=())  # Prefect looks through all parameters
+    bare = replace(plan, cells=(), pending=())  # Prefect searches parameters, which is slow
     taken: list[tuple[Any, ...]] = []
 
     def calls() -> Iterator[tuple[str, dict[str, Any]]]:

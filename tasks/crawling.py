@@ -1,4 +1,4 @@
-"""Tasks that crawl: a month of a source of texts, and the questions of a source."""
+"""The task that crawls one month of texts, and functions that crawl texts or questions."""
 
 from __future__ import annotations
 
@@ -37,13 +37,9 @@ def crawl_month(source: str, month: Period, settings: Settings) -> Seal:
 
 
 def crawl(
-    source: str,
-    month: Period,
-    settings: Settings,
-    turnstile: Turnstile = take_slot,
-    **choices: Any,
+    source: str, month: Period, settings: Settings, turnstile: Turnstile = take_slot, **choices: Any
 ) -> Seal:
-    """Call ``crawl_claimed``, with the limits and tokens of the Prefect server, if there is one.
+    """Call ``crawl_claimed``, with limits and tokens of a configured Prefect server.
 
     Tokens in ``settings`` take precedence.
     """

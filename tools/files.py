@@ -13,7 +13,7 @@ NOT_PRODUCT = ("benchmarks", "tests", "tools")
 
 @functools.cache
 def list_files(pattern: str = "*.py") -> tuple[Path, ...]:
-    """Return the files that git knows or would add, as paths relative to the repository."""
+    """Return the files that git tracks or would add, as paths relative to the repository."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", pattern]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     files = [Path(name) for name in sorted(set(done.stdout.splitlines()))]

@@ -1,4 +1,4 @@
-"""Run the checks of the house, and print each fault as ``file:line: what is wrong``."""
+"""Run the project's own checks, and print each fault as ``file:line: description``."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def short_waits(function: ast.AST) -> Iterator[Fault]:
 
 
 def endless_waits(function: ast.AST) -> Iterator[Fault]:
-    """Find loops that sleep, and do not end if what they wait for does not happen."""
+    """Find loops that sleep, and do not end if the expected event does not happen."""
     for node in ast.walk(function):
         if not isinstance(node, ast.While) or "sleep" not in last_names(node):
             continue
@@ -85,7 +85,7 @@ def listed_files(function: ast.AST) -> Iterator[Fault]:
 
 
 def lost_ports(function: ast.AST) -> Iterator[Fault]:
-    """Find free ports that are given back before a server listens there."""
+    """Find free ports that are released before a server listens there."""
     names = last_names(function)
     if names & {"listen", "recv"}:  # the test itself uses the port
         return

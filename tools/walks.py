@@ -42,7 +42,7 @@ def page_faults(text: str) -> list[str]:
 
 
 def exists(name: str) -> bool:
-    """Return True if a path of the repository exists, or its name in the warehouse."""
+    """Return True if a path exists in the repository, or a bare file name in the warehouse."""
     if "/" in name:
         return (ROOT / name).exists()
     return any((ROOT / "warehouse").rglob(name))

@@ -39,7 +39,7 @@ def comments(source: str) -> Iterator[tuple[int, str]]:
 
 
 def messages(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Yield line and text of the parts of messages: of errors that are raised, and of logs."""
+    """Yield line and text of each part of a message of a raised error or a log call."""
     for node in ast.walk(tree):
         call = node.exc if isinstance(node, ast.Raise) else node
         if not isinstance(call, ast.Call):

@@ -116,7 +116,7 @@ def window(
 
 
 def month_window(month: str | None, first: str | None, last: str | None) -> list[Month] | None:
-    """Return what ``window`` does, of calendar months only."""
+    """Return calendar months as ``window`` does; raise UsageError for other periods."""
     periods = window(month, first, last)
     return None if periods is None else [Month(str(period)) for period in periods]
 

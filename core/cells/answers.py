@@ -115,8 +115,8 @@ def write_answers(
 ) -> int:
     """Write the file of a cell atomically, and return the number of answers in the file.
 
-    Each question must be in ``answers`` or ``missing``, in any order. If ``missing`` is not empty,
-    the file name says so. If all answers are missing, no file is written.
+    Each question must be in ``answers`` or ``missing``, in any order. The file name states how many
+    answers are missing. If all answers are missing, no file is written.
 
     Raises:
         SchemaMismatch: a question has no answer or several, or an answer does not fit its question.

@@ -38,7 +38,7 @@ class CellFailure(BaseModel):
         return f"{self.cell}: {self.reason}"
 
     def is_final(self, run: str) -> bool:
-        """Return True if a run does not try the cell again, unless it is asked to."""
+        """Return True if a run does not try the cell again without ``--retry-failed``."""
         return self.run == run or not self.may_pass
 
 

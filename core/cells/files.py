@@ -45,7 +45,7 @@ class FoundCells:
 
 
 def find_cells(store: Store) -> FoundCells:
-    """Return the cells of a data root; of several cells of one key, the one computed last."""
+    """Return the cells of a data root. If several have the same key, take the newest."""
     found = find_texts(store)
     paths = store.list("losses/model=*/source=*/month=*/*.parquet")
     found.losses = find_losses(store, paths, found.problems)
@@ -61,7 +61,7 @@ def find_texts(store: Store) -> FoundCells:
 
 
 def find_losses(store: Store, paths: Sequence[str], problems: list[str]) -> list[Cell]:
-    """Return the cells of some files of losses; of several cells of one key, the last computed.
+    """Return the cells of some loss files. If several have the same key, take the newest.
 
     Files that are not understood are added to ``problems``, each with the reason.
     """

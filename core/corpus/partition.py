@@ -210,7 +210,7 @@ def list_sealed(
     as_of: dt.datetime | None = None,
     months: Collection[Period] | None = None,
 ) -> list[Seal]:
-    """Return the newest version of each partition of a source and of months (None: of all).
+    """Return the newest version of each partition of ``source`` and ``months`` (None: all).
 
     Manifests of other sources and months are not read.
 

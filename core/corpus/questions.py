@@ -37,7 +37,7 @@ Status = Literal["open", "resolved", "void"]
 
 
 def task_source(source: str, task: str) -> str:
-    """Return the name of the source of tasks of a kind that are made from a source's texts."""
+    """Return the name of the source whose questions are tasks made from a source's texts."""
     return f"{source}{_TASK}{task}"
 
 

@@ -78,8 +78,8 @@ def seal_partition(
         PartitionHeld: the documents failed a check and are held; nothing is sealed.
         SchemaMismatch: a row does not fit its schema, belongs to another partition, or differs in
             kind from earlier rows; nothing is sealed.
-        StorageError: during the call, another process sealed this version, or a takedown ran; or
-            texts of a sealed version are there, and only their manifest is lost.
+        StorageError: another process sealed this version during the call, or a takedown ran. Or
+            the folder has texts of a sealed version whose manifest is lost.
     """
     tombstones = list_tombstones(store)
     versions = list_versions(store, partition)
@@ -226,7 +226,7 @@ class _Sealing:
         return seal
 
     def _hold(self, reasons: Sequence[str]) -> PartitionHeld:
-        """Move the parts to the folder of held months; return the error that says why."""
+        """Move the parts to the folder of held crawls; return the error with the reasons."""
         folder = held_folder(self._partition)
         delete_held(self._store, self._partition)
         self._writer.move(folder)

@@ -52,7 +52,7 @@ def list_tombstones(store: Store) -> frozenset[str]:
 def is_forgotten(
     tombstones: frozenset[str], source: str, native_id: str, version_id: str | None
 ) -> bool:
-    """Return True if there is a tombstone of this version of an item, or of the item."""
+    """Return True if this version of an item, or the whole item, has a tombstone."""
     if not tombstones:
         return False
     keys = {document_id(source, native_id, version_id), item_key(source, native_id)}
@@ -62,7 +62,7 @@ def is_forgotten(
 def write_tombstone(
     store: Store, key: str, why: str, item: str | None = None, partitions: tuple[str, ...] = ()
 ) -> None:
-    """Write a tombstone; if it exists already, only add the item and the partitions to it."""
+    """Write a tombstone, or add the item and the partitions to the existing tombstone."""
     path = f"{FOLDER}/{key}.json"
     now = dt.datetime.now(dt.UTC).replace(microsecond=0)
     stone = Tombstone(key=key, forgotten_at=now, why=why)

@@ -1,7 +1,7 @@
 """The record types as Arrow schemas; ``core.schemas.validation`` checks tables against them.
 
-Column ``month`` is the first day of the month (date32), or NULL for an undated corpus. Of a source
-of half-months or weeks (``core.periods``), it is the first day of that. Suffixes of column names
+Column ``month`` is the first day of the month (date32), or NULL for an undated corpus. For
+half-months and weeks (``core.periods``), it is the first day of the period. Suffixes of names
 are units: ``_nats``, ``_tokens``, ``_chars`` (code points), ``_bytes`` (of UTF-8), ``_at`` (UTC).
 """
 

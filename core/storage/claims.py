@@ -189,7 +189,7 @@ def hold_alone(store: Store, name: str, go_on: Callable[[], None] = lambda: None
     """
     claims = Claims(store)
 
-    def never() -> bool:
+    def is_done() -> bool:  # never: the wait ends when no living process claims the name
         go_on()
         return False
 
@@ -199,7 +199,7 @@ def hold_alone(store: Store, name: str, go_on: Callable[[], None] = lambda: None
                 yield
                 return
         _log.warning("waiting: another process holds %s", name)
-        claims.wait(name, never)
+        claims.wait(name, is_done)
 
 
 def sweep(store: Store) -> int:

@@ -179,7 +179,7 @@ class Store:
     def create_bytes(self, path: str, data: bytes) -> bool:
         """Create a file and return True; return False if the file exists.
 
-        Of several concurrent callers that hold the lock of the folder (``alone``), one succeeds.
+        Callers must hold the lock of the folder (``alone``). Then only one of them succeeds.
         """
         if self.exists(path):
             return False
@@ -263,7 +263,7 @@ class Store:
 
 
 def _lock(folder: int) -> bool:
-    """Return True if an open folder could be locked at once."""
+    """Try to lock an open folder without waiting; return True if this succeeds."""
     try:
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

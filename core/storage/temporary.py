@@ -39,12 +39,12 @@ def start_of(pid: int) -> int | None:
 
 
 def prefix_of(name: str) -> str:
-    """Return the first part of the names of a file's temporary files, of all writers."""
+    """Return the common prefix of the names of a file's temporary files, for all writers."""
     return f"{TEMPORARY}{name[:40]}-"  # cut, because most file systems limit names to 255 bytes
 
 
 def prefix_of_mine(name: str) -> str:
-    """Return the first part of the name of a temporary file that this process writes."""
+    """Return the prefix of the names of a file's temporary files by this process."""
     pid = os.getpid()
     return f"{prefix_of(name)}{_host_id()}.{pid}.{_own_start(pid)}-"
 

@@ -1,4 +1,4 @@
-"""The end of a flow run that was cancelled, and of the flow runs that it has started.
+"""Ending of a cancelled flow run, and of its sub-flow runs.
 
 Prefect's worker tells a process of a cancellation by a message, which is lost if the server is away
 at the time. So the process also asks the server. The server cancels sub-flow runs up to 20 s after

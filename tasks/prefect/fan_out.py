@@ -31,8 +31,8 @@ class Pace:
     def __init__(self, rate: float = RATE, burst: int = BURST) -> None:
         self._rate = rate
         self._burst = burst
-        self._left = float(burst)
-        self._at = time.monotonic()
+        self._left = float(burst)  # number of calls that may start at once
+        self._at = time.monotonic()  # time of the last call
         self._lock = threading.Lock()
 
     def wait(self) -> None:
@@ -75,7 +75,7 @@ def run_tasks(
     ended: SimpleQueue[tuple[int, PrefectFuture[Any]]] = SimpleQueue()
     names: dict[int, str] = {}  # of the running calls
     waiting = enumerate(calls)
-    is_open = True
+    is_open = True  # whether further calls are taken
     while is_open or names:
         while is_open and len(names) < in_flight:
             call = next(waiting, None)
@@ -97,10 +97,7 @@ def run_tasks(
 
 
 def _result(
-    what: str,
-    work: Task[..., Any],
-    future: PrefectFuture[Any],
-    fatal: tuple[type[Exception], ...],
+    what: str, work: Task[..., Any], future: PrefectFuture[Any], fatal: tuple[type[Exception], ...]
 ) -> Any:
     """Return the result of a task run, or a Failure; raise an error if it was cancelled."""
     future.wait()  # raises an error if the task's machine has died

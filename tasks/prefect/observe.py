@@ -23,12 +23,15 @@ _told_at: dict[str, float] = {}  # time of the last line about the progress of a
 
 
 class _WithoutTokens(logging.Formatter):
+    """A formatter that hides known access tokens."""
+
     def format(self, record: logging.LogRecord) -> str:
         return hide_known(super().format(record))
 
 
 class _OfThisRun(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
+        """Add the ids of the current runs to a record; drop a record outside of a flow run."""
         task_run_id, flow_run_id = get_task_and_flow_run_ids()
         flow_run_id = flow_run_id or flow_run.id
         record.__dict__.update(task_run_id=task_run_id, flow_run_id=flow_run_id)

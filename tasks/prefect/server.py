@@ -1,4 +1,4 @@
-"""Use of a Prefect server that may be away: wait for it, and ask it.
+"""Requests to a Prefect server that may be unavailable, and waits for the server.
 
 Task runs need no server: Prefect's client sends their states as events, and queues events during
 an outage. A flow waits for the server before it ends, since its own state is not queued.
@@ -42,10 +42,10 @@ def run_log() -> logging.Logger | logging.LoggerAdapter[logging.Logger]:
 
 
 def ended(outcome: _Outcome, holes: Sequence[object]) -> _Outcome:
-    """Return a completed state, once the server is there; its message is the outcome, as text.
+    """Wait for the server; return a completed state with the outcome as its message.
 
-    With holes, the state is partial, and its message lists them. Prefect returns the data of the
-    state, which is the outcome, to the caller of the flow.
+    With holes, the state is partial, and the message lists the holes. Prefect returns the data of
+    the state, which is the outcome, to the caller of the flow.
     """
     wait_for_server()
     tell("ending")
@@ -59,7 +59,7 @@ def ended(outcome: _Outcome, holes: Sequence[object]) -> _Outcome:
 
 
 def ask_server(question: Callable[[SyncPrefectClient], _Outcome]) -> _Outcome:
-    """Return what the server answers to a question; wait for a server that is away.
+    """Return the server's answer to a question; wait while the server is unavailable.
 
     Raises OrchestrationError (no answer) or Stopped (the flow run is ending).
     """
@@ -75,7 +75,7 @@ def ask_server(question: Callable[[SyncPrefectClient], _Outcome]) -> _Outcome:
 
 
 def ask_once(question: Callable[[SyncPrefectClient], _Outcome]) -> _Outcome:
-    """Return what the server answers to a question; its client tries again some times.
+    """Return the server's answer to a question; Prefect's client retries a few times.
 
     Raises TimeoutError after ``ANSWER_S``, and errors of Prefect and httpx.
     """
@@ -88,7 +88,7 @@ def ask_once(question: Callable[[SyncPrefectClient], _Outcome]) -> _Outcome:
 
 
 def in_time(ask: Callable[[], _Outcome]) -> _Outcome:
-    """Return what ``ask`` returns, a request to the server; TimeoutError after ``ANSWER_S``."""
+    """Call ``ask``, which sends a request to the server; TimeoutError after ``ANSWER_S``."""
     return answer_within(ANSWER_S, ask)
 
 

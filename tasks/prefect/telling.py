@@ -1,4 +1,4 @@
-"""Calls of extras that show on the Prefect server what a run has done."""
+"""Calls of extras that show the results of a run on the Prefect server."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Fault:
 
 
 def find_fault(path: Path, max_rows: int | None = None) -> Fault | None:
-    """Read all rows of a database file; return why this fails, or None.
+    """Read all rows of a database file; return the fault if this fails, else None.
 
     Args:
         path: a file that this process has not opened for writing.
@@ -87,7 +87,7 @@ def require_known(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     """Check that no later version of tidemark wrote the database that a connection uses.
 
     Raises:
-        NewerVersion: names the version that wrote the database, and what to do.
+        NewerVersion: the message names the version that wrote the database, and a remedy.
     """
     newer = _find_newer(connection)
     if newer:
@@ -120,7 +120,7 @@ def explained_faults(
 
     Args:
         path: the file that the block reads.
-        advise: returns what to do; it is called after an error only.
+        advise: returns advice for the error's message.
         name: the file's name in messages; the default is the path.
 
     Raises:

@@ -130,7 +130,7 @@ def _is_within(settings: Settings) -> bool:
 
 
 def _mounts() -> set[str]:
-    """Return all mount points; device numbers alone do not tell a container's volumes apart."""
+    """Return all mount points. Volumes of a container may share a device number."""
     lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
     return {line.split()[_MOUNT_POINT].decode("unicode_escape") for line in lines}
 

@@ -1,8 +1,8 @@
 """Tables whose rows come from files of this repository; new definitions rewrite the rows.
 
 The files ``reference/**`` hold figures printed in papers, and the names of their models. They also
-hold the group of each tag of forecasting questions, and the questions of ``start_here``. The rows
-of ``dictionary`` are the descriptions from which comments are made.
+assign each tag of forecasting questions to a group, and hold the questions of ``start_here``.
+The rows of ``dictionary`` are the descriptions from which comments are made.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ SKIPPED = ("busy", "missing")  # kinds of faults that are not reported
 
 
 def find_writer_fault(settings: Settings, max_rows: int | None = None) -> Fault | None:
-    """Return why the writer's database cannot be read, or None; nobody can land meanwhile.
+    """Return the fault of the writer's database, or None; lock the database meanwhile.
 
     While another process lands, or where this user may not take the lock, the fault is of kind
     ``busy``, and the file is not read.
@@ -43,9 +43,9 @@ def find_writer_fault(settings: Settings, max_rows: int | None = None) -> Fault 
 
 
 def find_snapshot_fault(settings: Settings, max_rows: int | None = None) -> Fault | None:
-    """Return why the published snapshot cannot be read, or None.
+    """Return the fault of the published snapshot, or None.
 
-    A snapshot in an object store is not fetched: it is only missing, or not.
+    A snapshot in an object store is not fetched; only its absence is a fault.
     """
     if not Store(settings.home).exists(SNAPSHOT):
         return Fault("is missing", "missing")
@@ -57,10 +57,10 @@ def find_snapshot_fault(settings: Settings, max_rows: int | None = None) -> Faul
 def require_known_databases(settings: Settings) -> None:
     """Check that no later version wrote the databases here, before a command writes anything.
 
-    Files that are missing, in use or damaged are left to the steps that need them.
+    Files that are missing, in use or damaged raise no error here.
 
     Raises:
-        NewerVersion: names the version that wrote a database, and what to do.
+        NewerVersion: the message names the version that wrote a database, and a remedy.
     """
     found = {
         str(settings.scratch / WRITER): find_writer_fault(settings, max_rows=0),
@@ -72,12 +72,12 @@ def require_known_databases(settings: Settings) -> None:
 
 
 def advise_on_writer(settings: Settings, fault: Fault) -> str:
-    """Return what to do about a fault of the writer's database."""
+    """Return advice about a fault of the writer's database."""
     return _advise("on_writer", settings, fault)
 
 
 def advise_on_snapshot(settings: Settings, fault: Fault) -> str:
-    """Return what to do about a fault of the published snapshot."""
+    """Return advice about a fault of the published snapshot."""
     return _advise("on_snapshot", settings, fault)
 
 

@@ -6,7 +6,7 @@ too. Schema ``main`` is for analysts, and so is a schema of an extra, such as ``
 that reproduce a table of a paper. Schema ``internal`` holds bookkeeping tables and intermediate
 views; schema ``old`` holds aliases of views under their former names.
 ``land/*.sql`` and ``checks/`` hold statements that Python runs with bound parameters.
-Files of ``migrations/`` read what a database has, and change it.
+Files of ``migrations/`` list the objects of a database, and change them.
 """
 
 from __future__ import annotations
@@ -263,13 +263,16 @@ class DatabaseVersion:
 
 
 def read_version(connection: duckdb.DuckDBPyConnection) -> DatabaseVersion:
-    """Return what a database states about its objects; a new one has the present version."""
+    """Return the version facts stored in a database; an empty one has the present version."""
     schema = find_schema(connection, "schema_version")
     if schema is None:
         return DatabaseVersion(SCHEMA_VERSION)
     row = connection.table(f"{schema}.schema_version").to_arrow_table().to_pylist()[0]
     return DatabaseVersion(
-        int(row["version"]), row.get("definitions"), row.get("tidemark"), row.get("catalogue")
+        version=int(row["version"]),
+        definitions=row.get("definitions"),
+        tidemark=row.get("tidemark"),
+        catalogue=row.get("catalogue"),
     )
 
 

@@ -131,7 +131,7 @@ class Statements:
         Args:
             table: name of the table; its columns that ``rows`` lacks become NULL in new rows.
             rows: name of a temporary table or of given data, with one row per key.
-            key: the names of the columns that tell rows of the table from each other.
+            key: the names of the columns that identify a row of the table.
 
         Returns:
             Number of new and changed rows.

@@ -109,16 +109,13 @@ def connected(settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
     path = writer_path(settings)
     if not path.exists():
         _create(path, settings)
-    with (
-        explained_writer(settings),
-        contextlib.closing(connect_file(path, settings)) as connection,
-    ):
+    with explained_writer(settings), contextlib.closing(connect_file(path, settings)) as connection:
         yield connection
 
 
 @contextlib.contextmanager
 def explained_writer(settings: Settings) -> Iterator[None]:
-    """Convert errors that come from a fault of the writer's database, with what to do about it."""
+    """Convert errors that a fault of the writer's database causes; add advice."""
     with explained_faults(writer_path(settings), partial(advise_on_writer, settings)):
         yield
 

@@ -47,7 +47,7 @@ def land_answer_cells(
 
 
 def _warn_of_unfitting(statements: Statements, source: str) -> None:
-    """Warn of landed answers that contradict the questions that were crawled."""
+    """Log a warning about landed answers that contradict the crawled questions."""
     found = statements.first("find_unfitting_answers", {"source": source})
     if found:
         _log.warning(

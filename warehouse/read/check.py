@@ -228,21 +228,23 @@ def check_corpus(store: Store) -> Iterator[Finding]:
 
 def _check_documents(root: _Root) -> Iterator[Finding]:
     """Compare the landed documents with the versions that are sealed now."""
-    rows: Rows = []
-    gone: Rows = []
+    unsealed: Rows = []
+    changed: Rows = []
     for row in run_file(root.connection, "list_partitions"):
         partition = partition_at(row["source"], row["month"])
         digest = row["partition_digest"]
-        found = root.newest_digest(partition)
-        if found is None:
-            gone.append({"folder": partition.path, "digest": digest})
+        newest = root.newest_digest(partition)
+        if newest is None:
+            unsealed.append({"folder": partition.path, "digest": digest})
         elif digest not in root.digests(partition):
-            rows.append({"partition": str(partition), "digest": digest, "digest_of_seal": found})
+            changed.append(
+                {"partition": str(partition), "digest": digest, "digest_of_seal": newest}
+            )
     meaning = "Partitions whose documents have landed, and of which no version is sealed now."
-    yield from finding_of("landed_partitions_are_there", meaning, WITHOUT_MANIFEST, gone)
+    yield from finding_of("landed_partitions_are_there", meaning, WITHOUT_MANIFEST, unsealed)
     meaning = "Landed documents of versions of partitions that are gone."
     remedy = "Run `tidemark score`: it lands the documents of what it scores."
-    yield from finding_of("documents_match_seals", meaning, remedy, rows)
+    yield from finding_of("documents_match_seals", meaning, remedy, changed)
 
 
 def _check_texts(root: _Root) -> Iterator[Finding]:
@@ -250,9 +252,9 @@ def _check_texts(root: _Root) -> Iterator[Finding]:
     rows: Rows = []
     for cell in root.cells:
         digest = cell.partition_digest
-        found = root.newest_digest(cell.partition)
+        newest = root.newest_digest(cell.partition)
         if digest not in root.digests(cell.partition):
-            rows.append({"cell": cell.name, "digest_scored": digest, "digest_of_seal": found})
+            rows.append({"cell": cell.name, "digest_scored": digest, "digest_of_seal": newest})
     meaning = "Cells that were scored on text that is gone."
     remedy = (
         "Bring the text back from a backup; or run `tidemark score` with these models: it scores "
@@ -359,6 +361,8 @@ def _is_superseded(root: _Root, path: str, digests: dict[Key, str | None]) -> bo
     # ``partition_of`` expects source and month after one folder, so leave out ``losses/``.
     landed = digests[key]
     sealed = root.digests(partition_of(path.partition("/")[2]))
+    # Imported losses have landed (None), or no text is sealed, or the landed text is.
     if landed is None or not sealed or landed in sealed:
         return True
+    # The landed text is gone, so a file of the newest text should have landed instead.
     return f"-{sealed[-1][:12]}-" not in path

@@ -74,7 +74,7 @@ _LEFT_OUT = """
 
 
 def explain_empty(connection: duckdb.DuckDBPyConnection, sql: str) -> list[str]:
-    """Return sentences that say why a statement gave no row, for each view that it reads.
+    """Return the reasons, as sentences, why each view of a statement gave no row.
 
     The list is empty for a statement that reads no view.
     """

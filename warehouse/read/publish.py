@@ -63,7 +63,7 @@ def publish(settings: Settings, may_shrink: bool = False) -> str:
 def is_current(settings: Settings) -> bool:
     """Return True if nothing was written to the warehouse since the snapshot was published.
 
-    Of a remote data root, this is not known, because clocks may differ.
+    Return False for a remote data root, because clocks may differ.
     """
     snapshot = Store(settings.home).list_stamped(SNAPSHOT).get(SNAPSHOT)
     writer = writer_path(settings)

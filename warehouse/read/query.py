@@ -194,8 +194,8 @@ def local_snapshot(settings: Settings) -> Iterator[Path]:
     """Yield the local path of the snapshot, after a download if it is in an object store.
 
     Raises:
-        UsageError: there is no snapshot yet. If a query of the ``with`` block finds no such view or
-            column, and another version published the snapshot, the message says so.
+        UsageError: nothing is published yet, or the query in the ``with`` block names an unknown
+            view or column. The message states if another version published the snapshot.
         DamagedDatabase: the ``with`` block failed because the snapshot cannot be read.
         NewerVersion: it failed because a later version wrote the snapshot.
     """

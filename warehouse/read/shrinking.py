@@ -1,7 +1,7 @@
 """Comparison of a new snapshot with the published one, which it would replace.
 
-A warehouse that was lost and created again has few rows. Published, it would replace the only other
-copy of the rows that are missing in it.
+A warehouse that was lost and created again has few rows. If it were published, it would replace the
+only other copy of the missing rows.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def require_no_shrinking(settings: Settings, new: duckdb.DuckDBPyConnection) -> 
     Nothing is checked if nothing is published, or if the published snapshot cannot be read.
 
     Raises:
-        CheckFailed: names what is missing.
+        CheckFailed: the message names the missing rows, models and months.
     """
     if not Store(settings.home).exists(SNAPSHOT):
         return
