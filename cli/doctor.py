@@ -89,6 +89,7 @@ def _chromium(settings: Settings) -> Finding:
 
 
 def _playwright_chromium() -> Path | None:
+    """Return the path of Playwright's own Chromium, or None if it is not installed."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -190,10 +191,10 @@ def _writer(settings: Settings) -> Finding:
         faults = _find_faults(settings)
         if faults:
             return Finding(what, False, "; ".join(faults), "; ".join(faults.values()))
-        named = read_writer(Store(settings.home))
-        if named is None:
+        recorded = read_writer(Store(settings.home))
+        if recorded is None:
             return Finding(what, True, "nothing has landed yet")
-        where = f"written from {named.scratch} of machine {named.machine}"
+        where = f"written from {recorded.scratch} of machine {recorded.machine}"
         if not is_writer(settings):
             where += (
                 ": workers elsewhere only write cells, and landing happens there alone; "

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from reports.summary import GapRow
 
 _FIGURES = ("before", "after", "gap", "95 % interval", "TBI\na year", "est.\ncutoff", "cutoff")
+_MAX_WIDTH = 19  # maximum width of a column of figures in characters
 _NOTE = (
     "A model's own line is the mean over its sources. TBI: slope in bits per byte a year.\n"
     "Interval: would other months like these say the same? (–: too few months)\n"
@@ -157,7 +158,7 @@ def _print_plan(request: Request, settings: Settings) -> None:
 
 
 def print_gaps(settings: Settings) -> None:
-    """Print bits per byte before and after the cutoffs, by model and source; then the panel's."""
+    """Print the gaps in bits per byte by model and source, then the estimates over all models."""
     from reports.summary import by_model, gap_rows
     from warehouse.database.schema import read_sql
     from warehouse.read.query import query
@@ -175,7 +176,7 @@ def print_gaps(settings: Settings) -> None:
     table.add_column("model / source", overflow="fold")
     for name in _FIGURES:
         # Narrow columns put the interval of an estimate on a second line.
-        table.add_column(name, justify="right", overflow="fold", max_width=19)
+        table.add_column(name, justify="right", overflow="fold", max_width=_MAX_WIDTH)
     for rows in by_model(gap_rows(settings, settings.protocol)):
         for number, row in enumerate(rows):
             table.add_row(
@@ -186,8 +187,8 @@ def print_gaps(settings: Settings) -> None:
             )
     out.print(table)
     panel = query(settings, read_sql("read/sql", "show_panel"), {"protocol": settings.protocol})
-    rows_of_panel = [list(row.values()) for row in panel.to_pylist()]
-    print_table("gap less what other models share", panel.column_names, rows_of_panel)
+    panel_rows = [list(row.values()) for row in panel.to_pylist()]
+    print_table("gap less what other models share", panel.column_names, panel_rows)
 
 
 def _name(row: GapRow, is_first: bool) -> str:

@@ -138,7 +138,7 @@ def hold_gpus(
                 folder.mkdir(parents=True, exist_ok=True)
                 queue = ReadWriteLock(folder / "queue.db", is_singleton=False)
             stack.callback(queue.close)
-        if len(gpus) > 1:
+        if len(gpus) > 1:  # stand in the queue; several processes may share its read lock
             _wait_for(lambda: queue.acquire_read(blocking=False), "the queue", rest)
         for gpu in sorted(gpus, key=lambda gpu: gpu.uuid):
             lock = FileLock(folder / f"{path_part(gpu.uuid)}.lock", thread_local=False)
@@ -148,7 +148,8 @@ def hold_gpus(
                 if len(gpus) > 1:
                     lock.acquire(timeout=0)
                     return
-                with queue.write_lock(blocking=False):  # raises Timeout if somebody queues
+                # The write lock is free only if nobody stands in the queue; else Timeout is raised.
+                with queue.write_lock(blocking=False):
                     lock.acquire(timeout=0)
 
             _wait_for(take, f"GPU {gpu.number} ({gpu.uuid})", rest)

@@ -113,6 +113,7 @@ def answering_part(response: str) -> str:
 def _without_thoughts(response: str) -> str:
     """Return a response without reasoning, that is text between opening and closing marks."""
     response = _BUDGET.sub("", response)
+    # The harmony format, if a decoder has removed its control tokens.
     if _BARE_CHANNEL.match(response):
         parts = _BARE_FINAL.split(response)
         if len(parts) > 1:

@@ -174,7 +174,7 @@ def read_name(path: str) -> CellName | None:
 def _protocol_of(beginning: str) -> str:
     """Return the protocol of ``<protocol>-<revision>``, or an empty text."""
     parts = beginning.split("-")
-    for number in range(len(parts) - 1, 0, -1):
+    for number in range(len(parts) - 1, 0, -1):  # names have hyphens: the longest one first
         with contextlib.suppress(UsageError):
             return get_protocol(name_of_part("-".join(parts[:number]))).name
     return ""

@@ -40,6 +40,7 @@ from models.scoring.protocols import get_protocol
 from models.scoring.scorer import Identity, Scorer, Tally, tokens_table
 
 _log = logging.getLogger(__name__)
+_NUM_AHEAD = 2  # number of groups beyond those that are computed at the same time
 KEYS = ["document_id", "source", "month"]  # columns of documents that losses repeat
 
 
@@ -61,7 +62,7 @@ class ScoringPlan(Plan[Cell]):
         A model server processes several prompts concurrently; a local device computes one cell at a
         time. Two more groups keep the server or device busy while Prefect records finished cells.
         """
-        return settings.in_flight or self.entry.backend.answers_together + 2
+        return settings.in_flight or self.entry.backend.answers_together + _NUM_AHEAD
 
     def is_done(self, cell: Cell, store: Store) -> bool:
         """Return True if the file with the cell's losses exists."""

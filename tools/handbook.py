@@ -76,8 +76,8 @@ def _describe_views(room: Path) -> Iterator[str]:
     """Yield the lines about the views in the folder ``views`` of the kernel or of an extra."""
     files = {name: file for name, file in sorted(list_views().items()) if room in file.parents}
     views = {name: (file, describe_view(file)) for name, file in files.items()}
-    public = {}
-    internal = {}
+    public: dict[str, tuple[Path, ViewDescription]] = {}
+    internal: dict[str, tuple[Path, ViewDescription]] = {}
     for name, (file, described) in views.items():
         (internal if described.is_internal else public)[name] = (file, described)
     former = read_old_names(room / "views")

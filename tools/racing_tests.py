@@ -45,16 +45,16 @@ def late_clocks(function: ast.AST) -> Iterator[Fault]:
 
 
 def short_waits(function: ast.AST) -> Iterator[Fault]:
-    """Find assertions that something happens within less than a minute."""
+    """Find assertions about ``wait`` and ``join`` with a timeout below ``SHORT_S`` seconds."""
     for node in ast.walk(function):
         if not isinstance(node, ast.Assert):
             continue
         for call in ast.walk(node.test):
             if not called(call).endswith((".wait", ".join")) or not isinstance(call, ast.Call):
                 continue
-            given = [*call.args, *(each.value for each in call.keywords)]
-            limits = [each.value for each in given if isinstance(each, ast.Constant)]
-            if any(isinstance(each, (int, float)) and each < SHORT_S for each in limits):
+            arguments = [*call.args, *(each.value for each in call.keywords)]
+            constants = [each.value for each in arguments if isinstance(each, ast.Constant)]
+            if any(isinstance(each, (int, float)) and each < SHORT_S for each in constants):
                 yield node.lineno, "asserts that something happens within a few seconds"
 
 

@@ -94,12 +94,12 @@ def print_fitting(title: str, columns: Sequence[str], rows: Sequence[Sequence[st
         return
     if title:
         out.print(title, style="bold", soft_wrap=True)
-    pad = max(map(cell_len, columns))
+    name_width = max(map(cell_len, columns))
     for number, row in enumerate(rows, start=1):
-        out.print(f"─ record {number} ".ljust(pad + 3, "─"), style="bold")
+        out.print(f"─ record {number} ".ljust(name_width + 3, "─"), style="bold")
         for name, cell in zip(columns, row, strict=True):
-            lines = cell.replace("\n", f"\n{'':{pad}} │ ")
-            out.print(f"{name}{'':{pad - cell_len(name)}} │ {lines}", soft_wrap=True)
+            lines = cell.replace("\n", f"\n{'':{name_width}} │ ")
+            out.print(f"{name}{'':{name_width - cell_len(name)}} │ {lines}", soft_wrap=True)
 
 
 def _width(rows: Sequence[Sequence[str]], max_column: int) -> int:

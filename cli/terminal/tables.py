@@ -69,14 +69,14 @@ class _Counted:
 
 def _with_unique_names(schema: pa.Schema) -> pa.Schema:
     """Number repeated column names as DuckDB does in subqueries; ``A`` repeats ``a``."""
-    given = {name.lower() for name in schema.names}
+    all_names = {name.lower() for name in schema.names}
     seen: set[str] = set()
     fields = []
     for field in schema:
         name = field.name
         if name.lower() in seen:
             numbered = (f"{field.name}_{number}" for number in itertools.count(1))
-            name = next(each for each in numbered if each.lower() not in given | seen)
+            name = next(each for each in numbered if each.lower() not in all_names | seen)
         seen.add(name.lower())
         fields.append(field.with_name(name))
     return pa.schema(fields)

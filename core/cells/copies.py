@@ -34,7 +34,7 @@ def copy_losses(cell: Cell, store: Store) -> bool:
         if table is None or table["revision"].unique().to_pylist() != [cell.revision]:
             continue
         twin = replace(cell, model=table["model"][0].as_py())
-        if twin.path != path:
+        if twin.path != path:  # the file is not what its path states
             continue
         record = read_cell_record(store, twin)
         if record is None:

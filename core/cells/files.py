@@ -76,6 +76,7 @@ def find_losses(store: Store, paths: Sequence[str], problems: list[str]) -> list
         key = _read_key(store, path)
         if key is None:
             return None
+        # The path has only a part of the digest, so compare it with each version's path.
         for seal in reversed(versions[partition]):
             cell = Cell(
                 model=_name_in(model), revision=key.revision, partition=partition,

@@ -137,11 +137,11 @@ class Claims:
             path = f"{FOLDER}/{_key(name)}.{uuid.uuid4().hex}.json"
             self._store.write_bytes(path, _myself(name).model_dump_json().encode())
             try:
-                is_second = bool(set(self._paths(name)) - {path, *dead})
+                has_rival = bool(set(self._paths(name)) - {path, *dead})
             except StorageError:
                 self._release(path)  # else the claim would block the next attempt
                 raise
-            if is_second:
+            if has_rival:
                 self._store.delete(path)
                 return None
         self._delete(dead)

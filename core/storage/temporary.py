@@ -65,7 +65,7 @@ def sweep(folder: Path, prefix: str = TEMPORARY) -> None:
         found = [each for each in entries if each.name.startswith(prefix)]
     for entry in found:
         with contextlib.suppress(FileNotFoundError):  # its writer, or another process, was faster
-            if not _is_left(entry):
+            if not _is_abandoned(entry):
                 continue
             if entry.is_dir(follow_symlinks=False):
                 shutil.rmtree(entry.path, ignore_errors=True)
@@ -73,8 +73,8 @@ def sweep(folder: Path, prefix: str = TEMPORARY) -> None:
                 Path(entry.path).unlink()
 
 
-def _is_left(entry: os.DirEntry[str]) -> bool:
-    """Return True if the writer has ended, or, where unknown, if the file is a day old."""
+def _is_abandoned(entry: os.DirEntry[str]) -> bool:
+    """Return True if the writer has ended or, if this is unknown, if the file is a day old."""
     writer = _WRITER.search(entry.name)
     if writer is not None and writer["host"] == _host_id() and writer["start"] != "0":
         return start_of(int(writer["pid"])) != int(writer["start"])

@@ -75,7 +75,7 @@ def _may_pass(error: BaseException) -> bool:
 def _is_passing(cause: BaseException) -> bool:
     """Return True for a transient error of the network, an object store or a database."""
     names = {each.__name__ for each in type(cause).__mro__}
-    if "BotoCoreError" in names:
+    if "BotoCoreError" in names:  # an object store does not answer, or credentials are missing
         return names.isdisjoint({"NoCredentialsError", "PartialCredentialsError"})
     status = getattr(getattr(cause, "response", None), "status_code", None)
     if status is not None:

@@ -76,9 +76,9 @@ def named(database: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        for left in (path, new):  # a full disk leaves the second one
+        for leftover in (path, new):  # a full disk leaves the second one
             with contextlib.suppress(OSError):
-                left.unlink(missing_ok=True)
+                leftover.unlink(missing_ok=True)
 
 
 def read_holder(database: Path) -> Holder | None:

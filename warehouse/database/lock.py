@@ -48,8 +48,8 @@ def require_writer(settings: Settings) -> None:
     """
     store = Store(settings.home)
     mine = _read_own_record(settings)
-    named = read_writer(store)
-    if named is None:
+    recorded = read_writer(store)
+    if recorded is None:
         if mine is None:
             mine = _write_record(settings)
         elif mine.root != settings.home:
@@ -60,9 +60,9 @@ def require_writer(settings: Settings) -> None:
             )
         with store.alone(""):
             store.create_bytes(FILE, mine.model_dump_json().encode())
-        named = read_writer(store)
-    if mine is None or named is None or named.writer != mine.writer:
-        where = f"{named.scratch} of machine {named.machine}" if named else "elsewhere"
+        recorded = read_writer(store)
+    if mine is None or recorded is None or recorded.writer != mine.writer:
+        where = f"{recorded.scratch} of machine {recorded.machine}" if recorded else "elsewhere"
         raise WarehouseError(
             f"the warehouse of {settings.home} is written from {where}: rows landed here, in "
             f"{settings.scratch}, would be missing in its snapshots. Land there; if that folder is "
@@ -73,8 +73,8 @@ def require_writer(settings: Settings) -> None:
 def is_writer(settings: Settings) -> bool:
     """Return True if this scratch folder is the recorded writer of the warehouse."""
     mine = _read_own_record(settings)
-    named = read_writer(Store(settings.home))
-    return mine is not None and named is not None and mine.writer == named.writer
+    recorded = read_writer(Store(settings.home))
+    return mine is not None and recorded is not None and mine.writer == recorded.writer
 
 
 def may_write(settings: Settings) -> bool:

@@ -104,9 +104,9 @@ class Statements:
         )
 
     def add_names(self, dimension: str, table: str) -> None:
-        """Give each model, source or protocol of a table a row in its dimension.
+        """Add missing names of a table to the ``dimension`` models, sources or protocols.
 
-        Joins with the dimension would drop the rows of a name without one.
+        Views join the table with the dimension, and would drop rows with missing names.
         """
         column = dimension.removesuffix("s")
         self.execute(

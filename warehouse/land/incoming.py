@@ -191,7 +191,7 @@ def _require_short_names(path: Path) -> None:
         for group in range(file.num_row_groups):  # Arrow cannot join dictionaries of two groups
             for name in present:
                 number = numbers.get(name)
-                if number is not None:
+                if number is not None:  # the mean size shows huge names before they are decoded
                     chunk = file.metadata.row_group(group).column(number)
                     mean = chunk.total_uncompressed_size / max(1, chunk.num_values)
                     _require_short(path, name, int(mean))

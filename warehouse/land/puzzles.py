@@ -109,11 +109,11 @@ def resample(cell: PuzzleCell, answers: pa.Table, columns: pa.Schema) -> pa.Tabl
     rows: list[pa.Table] = []
     for ood_split in ("ood", "ood_near"):
         for rules, column in _RULES.items():
-            right = [_score_items(answers, split, column) for split in ("id", ood_split)]
-            if not len(right[0]) == len(right[1]) > 0:
+            scores = [_score_items(answers, split, column) for split in ("id", ood_split)]
+            if not len(scores[0]) == len(scores[1]) > 0:  # the OOD split is missing
                 continue
-            pairs = np.stack(right, axis=1)
-            pairs = pairs[~np.isnan(pairs).any(axis=1)]
+            pairs = np.stack(scores, axis=1)
+            pairs = pairs[~np.isnan(pairs).any(axis=1)]  # without errors
             if not len(pairs):
                 continue
             drawn = pairs[_draw(cell, len(pairs))].mean(axis=1)

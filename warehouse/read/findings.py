@@ -48,7 +48,10 @@ class Finding:
 def finding_of(
     check: str, meaning: str, remedy: str, rows: list[dict[str, object]]
 ) -> Iterator[Finding]:
-    """Yield one finding if there are faulty rows, else nothing."""
+    """Yield one finding if there are faulty rows, else nothing.
+
+    If a file could not be read for lack of permission, the remedy begins with this case.
+    """
     if any(_FORBIDDEN in str(row.get("problem")) for row in rows):
         remedy = f"{_LET_READ} {remedy}"
     if rows:
