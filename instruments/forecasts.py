@@ -201,8 +201,8 @@ def spent_by(models: Sequence[str], settings: Settings) -> dict[str, str]:
 def answer_cell(entry: ModelEntry, asked: AskedCell, settings: Settings) -> Done:
     """Have a model answer the questions of one source that were resolved in one month.
 
-    A complete cell is skipped, and so is one that another process claims. An incomplete cell is
-    answered again, but stored answers of an API are reused.
+    Complete cells, and cells that another process claims, are skipped. For an incomplete cell, all
+    questions are asked again, but stored answers of an API are reused.
 
     Raises:
         ModelError: the model fails, or its spending limit is reached.
@@ -288,7 +288,7 @@ def answer_request(
     settings: Settings,
     **choices: Any,
 ) -> WorkRequest:
-    """Return the request to answer sealed questions; ``choices`` are further fields of it.
+    """Return the request to answer sealed questions; ``choices`` are its further fields.
 
     With several protocols, the request has each model once per protocol.
     """

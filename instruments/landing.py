@@ -35,8 +35,8 @@ def land_losses(entry: ModelEntry, cells: tuple[Cell, ...], settings: Settings) 
     Skip landed cells; return the newly landed cells.
 
     Raises:
-        StorageError: a file of a cell is damaged; all other cells have landed. Or a file cannot be
-            read now.
+        StorageError: a file of a cell is damaged, and all other cells have landed; or the store
+            does not answer.
         MalformedInput, SchemaMismatch: as for a damaged file, if it is the only one.
         WarehouseError: a statement failed.
     """

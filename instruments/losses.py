@@ -350,7 +350,7 @@ def scoring_request(
     settings: Settings,
     **choices: Any,
 ) -> WorkRequest:
-    """Return the request to score sealed partitions; ``choices`` are further fields of it."""
+    """Return the request to score sealed partitions; ``choices`` are its further fields."""
     return WorkRequest(
         models=tuple(models),
         plan=lambda model: plan_scoring(model, protocols, sources, months, settings),

@@ -14,7 +14,7 @@ from instruments.driver import WorkRequest
 def solve_request(
     models: Sequence[str], puzzles: Sequence[str] | None, settings: Settings, **choices: Any
 ) -> WorkRequest:
-    """Return the request to solve puzzles (None: all); ``choices`` are further fields of it.
+    """Return the request to solve puzzles (None: all); ``choices`` are its further fields.
 
     Raises:
         OrchestrationError: the extra is missing.

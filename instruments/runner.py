@@ -97,7 +97,7 @@ class Plan(ABC, Generic[_Cell]):
     def attempt(self, cells: tuple[_Cell, ...], settings: Settings) -> Done:
         """Claim, compute and write a group of cells; raise an error if the group fails.
 
-        Cells that other processes claim are left, and returned.
+        Cells that other processes claim are not computed, but returned.
         """
 
     @abstractmethod

@@ -217,7 +217,7 @@ def _models(
     asked = request.models if request else chosen_models(settings)
     others = () if request else sorted({*files, *failed})
     names = dict.fromkeys([*(name_of(each, settings) for each in asked), *others])
-    claimed = _claimed(store)
+    claimed = _claimed_partitions(store)
     states = []
     for name in names:
         paths = files[name].done
@@ -241,7 +241,7 @@ def _models(
     return states
 
 
-def _claimed(store: Store) -> dict[str, list[str]]:
+def _claimed_partitions(store: Store) -> dict[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
     for path in list_claimed(store):
         name = read_name(path)

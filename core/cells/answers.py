@@ -38,8 +38,8 @@ class Answer:
         chosen_index: index of the chosen option, or None if the response contains no clear choice.
         reason: why a choice is missing. ``truncated`` together with a choice means that the prompt
             was cut to fit the model's context. None in all other cases.
-        place_probabilities: the mean probability of the option in the first, second … place of the
-            shown list. For a written answer, 1 for the chosen option's place. None if unknown.
+        place_probabilities: the mean probability of the option that was shown first, second …, over
+            all orders. For a written answer, 1 at the chosen option's place. None if unknown.
     """
 
     question_id: str

@@ -30,7 +30,7 @@ def copy_losses(cell: Cell, store: Store) -> bool:
     """
     name = cell.path.rpartition("/")[2]
     for path in store.list(f"losses/model=*/{cell.folder}/{name}"):
-        table = _read(store, path)
+        table = _read_losses(store, path)
         if table is None or table["revision"].unique().to_pylist() != [cell.revision]:
             continue
         twin = replace(cell, model=table["model"][0].as_py())
@@ -59,7 +59,7 @@ def _warn(model: str, other: str) -> None:
     _log.warning("%s has the same weights as %s, so its losses are copied", model, other)
 
 
-def _read(store: Store, path: str) -> pa.Table | None:
+def _read_losses(store: Store, path: str) -> pa.Table | None:
     try:
         with store.open(path) as file:
             table = pq.read_table(file).cast(LOSSES)

@@ -218,7 +218,7 @@ def read_puzzle_rows(
 def _require_sound(
     rows: pa.Table, schema: pa.Schema, cell: PuzzleCell, record: PuzzleRecord
 ) -> pa.Table:
-    """Return the rows as ``validate`` does; each item must come once in ID and OOD splits."""
+    """Validate the rows, and require that each split has each item once; return the rows."""
     rows = validate(rows, schema, str(cell))
     expected = list(range(record.num_items))
     for split in SPLITS:

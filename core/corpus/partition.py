@@ -105,7 +105,7 @@ class Seal:
 
     @property
     def regime(self) -> str:
-        """The label of how the text came about: the site's regime, and our cleaner's version."""
+        """The label of how texts were made: the site's regime, and the version of the cleaner."""
         return str(self.manifest.get("regime", FIRST_REGIME))
 
     @property
@@ -189,12 +189,12 @@ def read_seal(store: Store, partition: Partition, as_of: dt.datetime | None = No
     Raises:
         StorageError: a manifest is damaged.
     """
-    return _newest(store, partition, _list_manifests(store, partition), as_of)
+    return _newest(store, partition, _manifests_of(store, partition), as_of)
 
 
 def list_versions(store: Store, partition: Partition) -> list[Seal]:
     """Return all versions of a partition, the oldest first."""
-    paths = _list_manifests(store, partition)
+    paths = _manifests_of(store, partition)
     return [read_manifest(store, partition, paths[version]) for version in sorted(paths)]
 
 
@@ -241,7 +241,7 @@ def list_manifests(store: Store, source: str | None = None) -> dict[Partition, d
     return found
 
 
-def _list_manifests(store: Store, partition: Partition) -> dict[int, str]:
+def _manifests_of(store: Store, partition: Partition) -> dict[int, str]:
     first = f"{partition.path}/{MANIFEST}"
     found = {1: first} if store.exists(first) else {}
     for path in store.list(f"{partition.path}/version=*/{MANIFEST}"):

@@ -1,4 +1,4 @@
-"""The sealed months that a request means."""
+"""Selection of sealed partitions by source, month and time of sealing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def select_sealed(
 ) -> list[Seal]:
     """Return the sorted seals of sources and months (None: all), as they were at time ``as_of``.
 
-    Manifests of other sources and months are not read, so a damaged one of them stops nothing.
+    Manifests of other sources and months are not read, so damaged ones raise no error.
     """
     seals: list[Seal] = []
     for source in [None] if sources is None else sorted(set(sources)):

@@ -33,7 +33,7 @@ def find_spelled(
         return frozenset()
     name = hashlib.sha256(json.dumps(sorted(words)).encode()).hexdigest()[:16]
     path = f"{_FOLDER}/{name}.json"
-    known = _read(store, path)
+    known = _read_cached(store, path)
     new = [digest for digest in sealed if digest not in known]
     if new:
         _log.info("looking for %d spellings of control tokens in %d parts", len(words), len(new))
@@ -47,7 +47,7 @@ def find_spelled(
     return frozenset(digest for digest in sealed if known.get(digest, False))
 
 
-def _read(store: Store, path: str) -> dict[str, bool]:
+def _read_cached(store: Store, path: str) -> dict[str, bool]:
     try:
         known = json.loads(store.read_bytes(path)) if store.exists(path) else {}
     except ValueError:

@@ -156,7 +156,7 @@ class Store:
         """Delete a file, or a folder with its content; do nothing if the path does not exist."""
         key = self._key(path)
 
-        def delete() -> None:
+        def delete_at_key() -> None:
             try:
                 if self._fs.isfile(key):
                     self._fs.rm_file(key)  # rm() would read brackets in a name as a pattern
@@ -168,7 +168,7 @@ class Store:
                 if error.errno != errno.ENOTEMPTY:  # another process wrote into the folder
                     raise
 
-        self._do(f"delete {self.url(path)}", delete)
+        self._do(f"delete {self.url(path)}", delete_at_key)
 
     def write_bytes(self, path: str, data: bytes) -> str:
         """Write a file atomically; return its SHA-256 (hex). After DiskFull, the old file stays."""

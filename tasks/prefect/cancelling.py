@@ -99,7 +99,7 @@ def _is_cancelled(client: SyncPrefectClient, flow_run: UUID) -> bool:
 
 
 def _end(flow_run: FlowRun) -> None:
-    """End this process as SIGTERM does; Prefect keeps a state that is final."""
+    """Set the final state of the flow run, which Prefect keeps; end the process by SIGTERM."""
     state: State[Any] = Cancelled(message="The process asked the server, and was cancelled.")
     try:
         ask_once(lambda client: client.set_flow_run_state(flow_run.id, state, force=True))

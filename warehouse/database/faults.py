@@ -124,7 +124,7 @@ def explained_faults(
         name: the file's name in messages; the default is the path.
 
     Raises:
-        DamagedDatabase: the file is damaged, no database, or must not be read by this user.
+        DamagedDatabase: the file is damaged, is no database, or is not readable for this user.
         NewerVersion: a later version of tidemark or of DuckDB wrote the file.
     """
     try:
