@@ -16,7 +16,8 @@ from core.plugins import import_parts
 if TYPE_CHECKING:
     from core.settings import Settings
 
-    # A function copies the published snapshot to a place; it returns False if the copy is there.
+    # A function that copies the published snapshot to a place. It returns False if the place has
+    # this copy already.
     Copy = Callable[[Settings, str], bool]
 
 

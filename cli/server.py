@@ -38,7 +38,7 @@ _REFUSALS = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
 class _Response:
     status: int
     kind: str  # MIME type
-    body: bytes | None  # None if it is too large
+    body: bytes | None  # None if the body is too large
 
     def read_json(self) -> Any:
         """Return the body as JSON; raise ValueError if it is none, or too large."""
@@ -140,7 +140,7 @@ class ServerStatus:
     """The state of a Prefect server: its runs and workers."""
 
     address: str  # URL of the API
-    problem: str = ""  # why the state is unknown; empty if it is known
+    problem: str = ""  # why the state is unknown; empty if the state is known
     # (name, deployment, state, start) of active runs, and of runs that failed in the last week.
     under_way: tuple[tuple[str, str, str, str], ...] = ()
     broken: tuple[tuple[str, str, str, str], ...] = ()

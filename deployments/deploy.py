@@ -229,7 +229,7 @@ class Deployer:
         what = f"deployment {wanted.full_name}"
         fields = wanted.fields()
         changed = {name: value for name, value in fields.items() if value != getattr(found, name)}
-        if found.global_concurrency_limit is not None:  # prefect.yaml tells why limits are unset
+        if found.global_concurrency_limit is not None:  # prefect.yaml explains why
             changed["concurrency_limit"] = None
         schedules = _reschedule(wanted.schedules, found.schedules)
         if schedules is not None:
@@ -340,7 +340,7 @@ def _explained(address: str) -> Iterator[None]:
             "deploy again: what was made is left"
         ) from error
     except (PrefectException, httpx.HTTPError, RuntimeError, ValueError) as error:
-        # Prefect's client raises these where an answer is not of its version, or no JSON.
+        # Prefect's client raises these errors for responses of another version, or without JSON.
         found = " ".join(repr(error).split())[:MAX_SHOWN]
         raise OrchestrationError(
             f"{server} answers otherwise than Prefect {prefect_version} does ({found}): "

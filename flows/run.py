@@ -85,7 +85,7 @@ class ScoringLeft:
             pending = found.setdefault(self._known[model, fleet], Pending())
             pending.num_claimed += len(left.claimed)
             pending.keys[model] = frozenset(map("/".join, left.pending))
-            if self._always and model not in completed:  # a key of its own, as no name tells it
+            if self._always and model not in completed:  # a pretended cell, so that work starts
                 pending.keys[model] |= {"whatever names tell"}
         return found
 

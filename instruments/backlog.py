@@ -216,6 +216,7 @@ def backlogs_of(
                 free[model] = {key: left.pending[key] for key in keys}
         sizes = {model: _size_of(model, settings) for model in free}
         token_s = {model: time_of(found[model].name) for model in free}
+        # Models without a timed cell get the median time per token and parameter of the others.
         rates = [seconds / sizes[model] for model, seconds in token_s.items() if seconds]
         rate = median(rates) if rates else 1.0
         estimated = {}
@@ -230,7 +231,7 @@ def backlogs_of(
 
 def _size_of(model: str, settings: Settings) -> float:
     """Return the number of parameters used per token, or 1 if unknown."""
-    with contextlib.suppress(UnknownName):  # its plan reports that it is gone
+    with contextlib.suppress(UnknownName):  # planning reports the error
         entry = find_model(model, settings)
         return float(entry.active_parameters or entry.parameters or 1)
     return 1.0

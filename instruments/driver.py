@@ -187,7 +187,7 @@ class _Drain:
         """Plan and compute a model's cells that nobody has begun; record a failure of the model."""
         name = model
         known = read_failure(self.store, stem_of_model(self._request.root, model))
-        if known is not None and known.run == self._request.run:  # another process has tried it
+        if known is not None and known.run == self._request.run:  # another process tried the model
             self._given_up.add(model)
             self.summary.failures.append(_failure_from(known))
             return

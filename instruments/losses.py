@@ -363,7 +363,7 @@ def scoring_request(
 def _find_drift(plan: ScoringPlan, settings: Settings) -> list[Failure]:
     """Check the canary once per device and set of libraries; return a drift as a failure."""
     backend = plan.entry.backend
-    # The canary is a model of torch. It tells nothing of a model that is loaded without torch.
+    # The canary is a model of torch, so its drift means nothing for models without torch.
     if backend.is_control or backend.is_server or "torch" not in sys.modules:
         return []
     if not is_canary_due(settings):

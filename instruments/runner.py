@@ -106,8 +106,8 @@ class Plan(ABC, Generic[_Cell]):
 
 
 Ended = tuple[tuple[Any, ...], Done | Failure]  # a group of cells, and its result
-# Runs groups of a plan, and yields each group with its result. It takes a group only when it can
-# begin it, and none after a fatal failure.
+# A function that runs groups of a plan, and yields each group with its result. It takes a group
+# only when the group can begin at once. It takes no group after a fatal failure.
 Execute = Callable[[Plan[Any], Iterable[tuple[Any, ...]], Settings], Iterator[Ended]]
 
 

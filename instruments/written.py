@@ -109,7 +109,7 @@ def _entries_of(models: Sequence[str], settings: Settings) -> dict[str, ModelEnt
     """Return the entries of the catalogue, of configured models and of ``models``, by name."""
     entries = {entry.name: entry for entry in list_models(settings)}
     for model in (*chosen_models(settings), *models):
-        with contextlib.suppress(TidemarkError):  # its files may be on another machine
+        with contextlib.suppress(TidemarkError):  # the model's files may be on another machine
             entry = find_model(model, settings)
             entries[entry.name] = entry
     return entries
@@ -127,7 +127,7 @@ def land_texts_of(model: str, found: FoundCells, settings: Settings) -> int:
     answers = [each for each in found.answers if each[0].model == model]
     puzzles = [cell for cell in found.puzzles if cell.model == model]
     revisions = [cell.revision for cell, _ in answers] + [cell.revision for cell in puzzles]
-    with contextlib.suppress(UnknownName):  # it was removed from the catalogue
+    with contextlib.suppress(UnknownName):  # the model was removed from the catalogue
         entry = entry_of(model, settings)
         if revisions:
             land_model(entry, revisions[0], settings)

@@ -32,7 +32,7 @@ class CellFailure(BaseModel):
     may_pass: bool  # True if another attempt with the same inputs may succeed
     attempts: int  # number of runs in which it failed
     failed_at: AwareDatetime  # UTC
-    protocol: str | None = None  # of a model that was refused under this protocol alone
+    protocol: str | None = None  # the only protocol under which a model was refused, or None
 
     def __str__(self) -> str:
         return f"{self.cell}: {self.reason}"

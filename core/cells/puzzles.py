@@ -120,7 +120,7 @@ class PuzzleRecord:
     """
 
     status: CellStatus
-    level: Level | None  # of complexity; None if the puzzle's algorithms differ in it
+    level: Level | None  # complexity level; None if algorithms of several levels solve the puzzle
     complexity: str  # complexity class of the puzzle
     num_completions: int  # number of texts of example inputs that the model wrote
     num_id_elements: int  # count of all numbers in the texts of example inputs

@@ -24,7 +24,7 @@ from core.storage.store import Store
 
 ROOT = "tokens"
 _HALF_ID = 16  # number of hexadecimal digits in half of a document's id
-MAX_BYTES = 2**16  # longer texts are too long for one page
+MAX_BYTES = 2**16  # longer texts are not chosen, as they do not fit on one page
 # SPDX ids and addresses of licences that let others pass on and change a text, also for money.
 _OPEN = re.compile(
     r"(?i)CC0-1\.0|CC-BY(-SA)?-[1-4]\.\d(-(?!NC|ND)[A-Z]{2,4})?"

@@ -242,6 +242,7 @@ def list_manifests(store: Store, source: str | None = None) -> dict[Partition, d
 
 
 def _manifests_of(store: Store, partition: Partition) -> dict[int, str]:
+    """Return the manifest paths of one partition, by version."""
     first = f"{partition.path}/{MANIFEST}"
     found = {1: first} if store.exists(first) else {}
     for path in store.list(f"{partition.path}/version=*/{MANIFEST}"):

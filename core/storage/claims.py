@@ -42,7 +42,7 @@ DEAD_AFTER_S = 90.0
 LOOK_S = 1.0
 _PAUSE_FACTORS = (0.5, 1.5)  # range of a random factor of pauses, which separates two processes
 _READ_TRIES = 5
-_PRESENCE = "work/"  # first part of the names of claims that only tell of a process
+_PRESENCE = "work/"  # prefix of the names of claims that only announce a process
 _log = logging.getLogger(__name__)
 
 

@@ -64,7 +64,7 @@ def sweep(folder: Path, prefix: str = TEMPORARY) -> None:
     with os.scandir(folder) as entries:
         found = [each for each in entries if each.name.startswith(prefix)]
     for entry in found:
-        with contextlib.suppress(FileNotFoundError):  # its writer, or another process, was faster
+        with contextlib.suppress(FileNotFoundError):  # another process deleted the file first
             if not _is_abandoned(entry):
                 continue
             if entry.is_dir(follow_symlinks=False):

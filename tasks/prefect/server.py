@@ -104,7 +104,7 @@ def wait_for_server(wait_s: float = WAIT_S) -> None:
     is_away = False
     while True:
         try:
-            ask_once(lambda client: client.read_task_runs(limit=1))  # it needs the database, too
+            ask_once(lambda client: client.read_task_runs(limit=1))  # reads the server's database
         except Exception as error:  # errors of Prefect and httpx share no base class
             if not is_away:
                 is_away = True

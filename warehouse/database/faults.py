@@ -21,7 +21,7 @@ from core.version import code_version
 from warehouse.database.schema import SCHEMA_VERSION, read_version
 from warehouse.database.statements import OFFLINE, quoted
 
-QUICK_ROWS = 1_000_000  # largest table that a quick check reads; it takes at most a second
+QUICK_ROWS = 1_000_000  # maximum number of rows of tables that a quick check reads (1 s each)
 _MAGIC = b"DUCK"
 _MAGIC_AT = 8  # offset in the file in bytes, after a checksum
 _DAMAGE = (

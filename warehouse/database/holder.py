@@ -70,7 +70,7 @@ def named(database: Path) -> Iterator[None]:
     holder = Holder(
         host=this_host(), pid=pid, started=start_of(pid), since=dt.datetime.now(dt.UTC), what=what
     )
-    with contextlib.suppress(OSError):  # it is for messages; a full disk fails the landing itself
+    with contextlib.suppress(OSError):  # the file only serves messages
         new.write_text(holder.model_dump_json(), encoding="utf-8")
         new.replace(path)
     try:

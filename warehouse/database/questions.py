@@ -20,13 +20,13 @@ class AnalystQuestion:
     question: str
     view: str  # table, view or macro that the query reads first of all
     query: str  # one statement, without a semicolon
-    note: str = ""  # what to know beside the question; Markdown
+    note: str = ""  # explanation in Markdown
     is_empty: str = ""  # why the query gives no row of the demo
 
 
 @functools.cache
 def list_analyst_questions() -> tuple[AnalystQuestion, ...]:
     """Return the questions in reading order."""
-    import yaml  # a query does without
+    import yaml  # late, as queries do not need it
 
     return tuple(AnalystQuestion(**entry) for entry in yaml.safe_load(FILE.read_text("utf-8")))

@@ -26,7 +26,7 @@ def find_writer_fault(settings: Settings, max_rows: int | None = None) -> Fault 
     While another process lands, or where this user may not take the lock, the fault is of kind
     ``busy``, and the file is not read.
     """
-    from filelock import FileLock, Timeout  # a query of the snapshot does not need it
+    from filelock import FileLock, Timeout  # late, as queries do not need it
 
     path = settings.scratch / WRITER
     if not path.exists():

@@ -143,7 +143,7 @@ def describe_columns() -> dict[str, dict[str, dict[str, Any]]]:
 
 @functools.cache
 def _read_yaml(file: Path) -> Any:
-    import yaml  # a query does without
+    import yaml  # late, as queries do not need it
 
     # The C loader is faster: PyYAML's Python loader takes seconds for a hundred files.
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

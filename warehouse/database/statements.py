@@ -164,7 +164,7 @@ class Statements:
         try:
             yield
         finally:
-            # After a fatal error, such as of a damaged file, the connection refuses this, too.
+            # After a fatal error, such as a damaged file, this fails as well.
             with contextlib.suppress(duckdb.Error):
                 for name in data:
                     self.connection.unregister(name)

@@ -141,7 +141,7 @@ def take_over(settings: Settings) -> bool:
         except StorageError:  # the record is damaged; its message says to take over here
             is_recorded = not writer_path(settings).exists()
         if is_recorded and Store(settings.home).exists(SNAPSHOT):
-            _create(writer_path(settings), settings)  # its own database may be outdated
+            _create(writer_path(settings), settings)  # the database here may be outdated
         become_writer(settings)
         with connected(settings):  # creates the database
             pass

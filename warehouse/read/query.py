@@ -33,7 +33,7 @@ _ATTACH = """
     use warehouse;
     detach memory;
 """
-# A former name finds its alias in schema ``old``, which a bare name reads after ``main``.
+# Schema ``old`` has aliases for former names. Bare names are looked up there after ``main``.
 # Snapshots of former versions have no such schema.
 _FIND_FORMER_NAMES = (
     "from duckdb_schemas() where database_name = 'warehouse' and schema_name = 'old'"

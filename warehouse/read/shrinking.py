@@ -67,8 +67,8 @@ def read_extent(connection: duckdb.DuckDBPyConnection) -> Extent:
     [(num_losses,)] = connection.execute(
         f"select count(*) from {schema}.chunk_losses"  # noqa: S608 - a name of ours
     ).fetchall()
-    cells = find_schema(connection, "landed_cells")
-    table = f"{cells}.landed_cells" if cells else f"{schema}.chunk_losses"
+    cell_schema = find_schema(connection, "landed_cells")  # None in early versions
+    table = f"{cell_schema}.landed_cells" if cell_schema else f"{schema}.chunk_losses"
     keys = connection.execute(
         f"select distinct model, month from {table}"  # noqa: S608 - a name of ours
     ).fetchall()
