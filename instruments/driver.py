@@ -215,7 +215,7 @@ class _Drain:
         for protocol, why in plan.refusals.items():
             failure = Failure(plan.entry.name, why, error="NotMeasurable", may_pass=False)
             self.summary.failures.append(failure)
-            if not plan.cells:  # else every look at names of files finds pending cells
+            if not plan.cells:  # without a record, the cells would seem pending for ever
                 stem = stem_of_model(self._request.root, plan.entry.name)
                 self._note(stem, failure, protocol)
         if not plan.pending:

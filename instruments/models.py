@@ -35,12 +35,12 @@ class ModelHolder:
         self._key: tuple[object, ...] | None = None
         self._model: Any = None
         self._budget: Budget | None = None
-        self._coming: tuple[ModelEntry, Settings] | None = None
+        self._expected: tuple[ModelEntry, Settings] | None = None
 
     def expect(self, entry: ModelEntry, settings: Settings) -> None:
         """Announce the model after the next, whose files are fetched once the next is loaded."""
         with self._lock:
-            self._coming = (entry, settings)
+            self._expected = (entry, settings)
 
     def begin(self, settings: Settings) -> None:
         """Reset the spending budget, which all models of a run share, at the start of the run."""
@@ -66,12 +66,12 @@ class ModelHolder:
 
     def _prefetch(self, present: ModelEntry) -> None:
         """Begin to fetch the files of the expected model, unless it is the present one."""
-        coming = self._coming
-        self._coming = None
-        if coming is not None and coming[0] != present:
+        expected = self._expected
+        self._expected = None
+        if expected is not None and expected[0] != present:
             from models.weights.prefetch import prefetch
 
-            prefetch(*coming)
+            prefetch(*expected)
 
     @contextmanager
     def hold(

@@ -330,7 +330,7 @@ def partition_of(path: str) -> Partition:
 
 
 def read_documents(
-    store: Store, seal: Seal, columns: list[str] | None = None, batch_rows: int = 256
+    store: Store, seal: Seal, columns: list[str] | None = None, batch_rows: int = BATCH_ROWS
 ) -> Iterator[pa.RecordBatch]:
     """Stream a partition's documents in their sealed order.
 

@@ -169,7 +169,7 @@ class Claims:
         if watched is None or watched.beat != holder.beat:
             self._watched[path] = _Watched(holder.beat, now)
             return False
-        # Do not count the time for which this process or the store was suspended.
+        # Between two looks, count at most twice the usual pause: this process may be suspended.
         watched.unchanged_s += min(now - watched.looked_at, 2 * self._look_s)
         watched.looked_at = now
         if watched.unchanged_s < self._dead_after_s:

@@ -96,7 +96,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 def retrying(what: str, work: Callable[[], _T], sleep: Callable[[float], Any] = rest) -> _T:
     """Run ``work``; retry it after transient errors; raise the error of the last attempt."""
-    tries: dict[tuple[float, ...], int] = {}
+    tries: dict[tuple[float, ...], int] = {}  # number of retries, by pauses of a class of error
     while True:
         try:
             return work()

@@ -73,7 +73,7 @@ def run_tasks(
     """
     observe()
     ended: SimpleQueue[tuple[int, PrefectFuture[Any]]] = SimpleQueue()
-    names: dict[int, str] = {}  # of the running calls
+    names: dict[int, str] = {}  # of the running calls, by number
     waiting = enumerate(calls)
     is_open = True  # whether further calls are taken
     while is_open or names:

@@ -106,7 +106,7 @@ class Watch:
             if holder and process:
                 times = process.cpu_times()
                 seen = holder, times.user + times.system
-        # Do not count the time for which this process was suspended.
+        # Count at most twice the usual pause, since this process may have been suspended.
         passed_s = min(now - self._looked_at, 2 * LOOK_S)
         self.idle_s = self.idle_s + passed_s if seen and seen == self._seen else 0.0
         self._seen = seen

@@ -20,7 +20,7 @@ from warehouse.database.schema import MATERIALISED, list_views, qualify, read_vi
 @functools.cache
 def list_materialised() -> tuple[str, ...]:
     """Return the views whose rows a snapshot keeps, each after those that it reads."""
-    # To parse the YAML of all views takes a quarter of a second.
+    # Search the text, since parsing the YAML of all views takes a quarter of a second.
     return tuple(
         view
         for view, file in list_views().items()
@@ -46,7 +46,7 @@ def materialise(connection: duckdb.DuckDBPyConnection) -> None:
 
 @contextlib.contextmanager
 def one_thread(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Let one thread compute sums: those of several differ in the last digit from run to run."""
+    """Use one thread, since sums of several threads differ in the last digit between runs."""
     [(former,)] = connection.execute("select current_setting('threads')").fetchall()
     connection.execute("set threads = 1")
     yield

@@ -32,7 +32,7 @@ _FORMER_VERSION = (
 def check_partitions(store: Store, seals: dict[Partition, list[Seal]]) -> Iterator[Finding]:
     """Read all files of all versions of partitions; add each readable manifest to ``seals``."""
     unreadable: Rows = []
-    damaged: list[tuple[Seal, str, str]] = []
+    damaged: list[tuple[Seal, str, str]] = []  # seal, file, problem
     folders = ("corpus/source=*/month=*", "corpus/source=*/month=*/version=*")
     paths = [path for folder in folders for path in store.list(f"{folder}/{MANIFEST}")]
     for number, path in enumerate(paths, start=1):
