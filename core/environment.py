@@ -63,7 +63,7 @@ def set_rwkv_environment(with_v7: bool) -> None:
 
 
 def confined_environment(home: Path) -> dict[str, str]:
-    """Return the whole environment of a process that runs foreign code: no credentials.
+    """Return the complete environment for a process that runs foreign code, without credentials.
 
     All libraries write below ``home``, a folder for this process alone.
     """

@@ -82,7 +82,7 @@ def _seal(store: Store, plan: DerivedQuestions) -> None:
 
 
 def documents_of(seal: QuestionSeal) -> dict[str, list[str]]:
-    """Return the ids of the documents whose text each question contains, by id of the question."""
+    """Return, by question id, the ids of the documents whose texts the question contains."""
     named = seal.manifest.get(_DOCUMENTS)
     return named if isinstance(named, dict) else {}
 

@@ -94,7 +94,7 @@ class Store:
         return f"{self._base}/{path}"
 
     def _do(self, doing: str, work: Callable[[], _T]) -> _T:
-        """Return ``work()``; convert errors to StorageError."""
+        """Return ``work()``; convert errors to StorageError. ``doing`` is a verb for messages."""
         try:
             return work()
         except OSError as error:

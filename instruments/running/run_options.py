@@ -18,7 +18,7 @@ PeriodName = Annotated[str, Field(pattern=rf"^({_MONTH}(a|b)?|\d{{4}}-W\d{{2}})$
 
 
 class _Options(BaseModel):
-    """Fields have the names of settings; None: as the worker's settings say."""
+    """Options that override the worker's settings of the same names, unless they are None."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -90,7 +90,7 @@ def read_holder(database: Path) -> Holder | None:
 
 
 class Watch:
-    """Measures for how long the holder of a lock has not worked."""
+    """A measurement of the time for which the holder of a lock has used no processor time."""
 
     def __init__(self) -> None:
         self._seen: tuple[Holder, float] | None = None  # holder and its processor time in seconds

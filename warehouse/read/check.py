@@ -69,7 +69,7 @@ def check_database(
     Args:
         path: the database.
         is_deep: also run the checks that read every chunk, and read all rows of all tables.
-        settings: those of the data root whose published snapshot the file is.
+        settings: settings of the data root, if the file is the published snapshot; for advice.
     """
     max_rows = None if is_deep else QUICK_ROWS
     try:

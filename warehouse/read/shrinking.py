@@ -23,7 +23,7 @@ _SHOWN = 5  # the number of missing models or months in a message
 
 @dataclass(frozen=True)
 class Extent:
-    """The numbers of rows, and the names, that a snapshot has."""
+    """The number of losses, and the models and months, of a snapshot."""
 
     num_losses: int  # rows of chunk_losses
     models: frozenset[str]
