@@ -43,7 +43,7 @@ from collections.abc import Collection
 def did_you_mean(name: str, known: Collection[str]) -> str:
     """Return a question with the known name that is most like ``name``, and a blank after it.
 
-    It is empty if ``name`` is known, or like none.
+    Return an empty text if ``name`` is known, or is like no known name.
     """
     close = [] if name in known else difflib.get_close_matches(name, known, n=1)
     return f"did you mean {close[0]}? " if close else ""

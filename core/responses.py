@@ -120,15 +120,15 @@ def _without_thoughts(response: str) -> str:
             return parts[-1]
         if _BARE_ANALYSIS.match(response):
             return ""
-    kept: list[str] = []
-    is_open = False
-    begin = 0
+    kept: list[str] = []  # pieces of the answer
+    is_open = False  # True inside reasoning
+    begin = 0  # of the present piece of the answer
     for mark in _MARK.finditer(response):
-        if mark["turn"] and not is_open:
+        if mark["turn"] and not is_open:  # a further message, after the answer
             continue
         if mark["closes"]:
             # Text before a closing mark is reasoning, even if its opening mark is in the prompt.
-            if not is_open or mark["final"]:
+            if not is_open or mark["final"]:  # only the channel "final" is the answer
                 kept.clear()
             is_open = False
             begin = mark.end()

@@ -103,7 +103,7 @@ def find_answers(store: Store, cell: AnswerCell) -> AnswerCell | None:
     if store.exists(cell.path):
         return cell
     # A killed run may leave two incomplete files of a cell. Choose the file with more answers.
-    return min(_lacking(store, cell), key=_num_missing, default=None)
+    return min(_list_incomplete(store, cell), key=_num_missing, default=None)
 
 
 def write_answers(
@@ -123,24 +123,24 @@ def write_answers(
     """
     asked = {question.question_id: question for question in questions}
     rows = [_row(cell, asked, answer) for answer in answers]
-    lack = sorted(each.question_id for each in missing)
-    if sorted([*(str(row["question_id"]) for row in rows), *lack]) != sorted(asked):
+    missing_ids = sorted(each.question_id for each in missing)
+    if sorted([*(str(row["question_id"]) for row in rows), *missing_ids]) != sorted(asked):
         raise SchemaMismatch(f"{cell}: {len(rows)} answers to {len(asked)} questions; one each")
     rows.sort(key=lambda row: str(row["question_id"]))
-    if lack:
-        digest = hashlib.sha256("\n".join(lack).encode()).hexdigest()[:8]
-        cell = dataclasses.replace(cell, missing=f"{len(lack)}-{digest}")
-    if rows or not lack:
+    if missing_ids:
+        digest = hashlib.sha256("\n".join(missing_ids).encode()).hexdigest()[:8]
+        cell = dataclasses.replace(cell, missing=f"{len(missing_ids)}-{digest}")
+    if rows or not missing_ids:
         table = validate(pa.Table.from_pylist(rows, schema=ANSWERS), ANSWERS, str(cell))
         with store.writing(cell.path) as staged:
             pq.write_table(table, staged.path, compression="zstd", write_page_checksum=True)
-        for other in _lacking(store, cell):
+        for other in _list_incomplete(store, cell):  # incomplete files of earlier runs
             if other != cell:
                 store.delete(other.path)
     return len(rows)
 
 
-def _lacking(store: Store, cell: AnswerCell) -> list[AnswerCell]:
+def _list_incomplete(store: Store, cell: AnswerCell) -> list[AnswerCell]:
     return [
         dataclasses.replace(cell, missing=path.rpartition(_LACKS)[2].removesuffix(".parquet"))
         for path in store.list(f"{cell.stem}{_LACKS}*.parquet")
