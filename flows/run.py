@@ -69,7 +69,7 @@ class ScoringLeft:
         self._run = run
         self._settings = settings
         self._always = always
-        self._known: dict[tuple[str, Fleet], Pool] = {}
+        self._known: dict[tuple[str, Fleet], Pool] = {}  # pools of models, since look-ups are slow
 
     def __call__(self, completed: Collection[str]) -> Mapping[Pool, Pending]:
         """Return the pending work of each pool; workers have examined the ``completed`` models."""

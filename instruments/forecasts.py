@@ -140,14 +140,14 @@ def _nothing_sealed(store: Store, sources: Sequence[str], is_task: bool) -> str:
     known = {seal.source for seal in list_questions(store)}
     if is_task:
         known |= {*list_sealed_sources(store)}
-    meant = "".join(did_you_mean(source, known) for source in sources)
+    hint = "".join(did_you_mean(source, known) for source in sources)
     if is_task:
         return (
-            f"no tasks are sealed of what was asked for; {meant}make them with `tidemark tasks "
+            f"no tasks are sealed of what was asked for; {hint}make them with `tidemark tasks "
             "make` of the extra real_tasks"
         )
     return (
-        f"no questions are sealed of what was asked for; {meant}crawl them with `tidemark forecast "
+        f"no questions are sealed of what was asked for; {hint}crawl them with `tidemark forecast "
         "crawl`, or import them with `tidemark forecast import` of the extra question_files"
     )
 

@@ -284,6 +284,7 @@ def _published(settings: Settings) -> tuple[_Published, list[str]]:
 
 
 def _writer_faults(settings: Settings) -> list[str]:
+    """Return the fault of the writer's database with advice, or an empty list."""
     path = settings.scratch / WRITER
     fault = find_writer_fault(settings, QUICK_ROWS)
     if fault is None or fault.kind in SKIPPED:

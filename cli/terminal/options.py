@@ -33,8 +33,7 @@ ModelNames = Annotated[
     ),
 ]
 GivenMonth = Annotated[
-    str | None,
-    Option("--month", help="One month; several: --from and --to.", metavar="YYYY-MM"),
+    str | None, Option("--month", help="One month; several: --from and --to.", metavar="YYYY-MM")
 ]
 FirstMonth = Annotated[
     str | None,

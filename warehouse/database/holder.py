@@ -61,7 +61,7 @@ def path_of(database: Path) -> Path:
 
 @contextlib.contextmanager
 def named(database: Path) -> Iterator[None]:
-    """Write the name of this process, which holds the lock, while the ``with`` block runs."""
+    """State this process as the holder of the lock, in a file, during the ``with`` block."""
     path = path_of(database)
     new = path.with_name(f".tmp-{path.name}")
     pid = os.getpid()

@@ -174,6 +174,7 @@ def read_statements() -> dict[str, str]:
         for name, text in zip(pieces[::2], pieces[1::2], strict=True):
             if name in statements:
                 raise ValueError(f"{file}: the name {name} comes a second time; choose another")
+            # A rule of ten hyphens begins the comment of the next section of the file.
             statements[name] = _SECTION.split(text)[0].rstrip() + "\n"
     return statements
 

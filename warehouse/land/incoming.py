@@ -38,7 +38,7 @@ class Incoming:
         """Copy losses from validated tables into the staging table.
 
         Raises:
-            SchemaMismatch: a row is duplicate, or a cell is not to land; the message names it.
+            SchemaMismatch: there is no row, or a row is duplicate or has an impossible value.
         """
         self._statements.run("create_staged")
         self._is_staged = True
