@@ -160,12 +160,12 @@ class _Archive:
 
     def __init__(self, method: Method, num_bytes: int | None = None) -> None:
         self._method = method
-        self._expected = num_bytes
+        self._expected = num_bytes  # of all input; None: unknown
         self._form: Form | None = None
         self._sink = ByteCounter()
         self._encoder: Encoder | None = None
-        self._num_bytes = 0
-        self._num_coded = 0
+        self._num_bytes = 0  # of input
+        self._num_coded = 0  # bytes of output
         self._failure: Exception | None = None
 
     def add(self, raw: bytes, form: Form) -> None:

@@ -108,6 +108,7 @@ def _row(
     tbi: Mapping[tuple[str, str | None], float | None],
     estimate: str | None = None,
 ) -> GapRow:
+    """Return a row of the table from a row of the view; ``source`` None: over all sources."""
     low = line.get("bits_per_byte_gap_low")
     high = line.get("bits_per_byte_gap_high")
     split: dt.date | None = None if source else line.get("split_date")

@@ -39,9 +39,9 @@ class Ledger:
         self.requested = 0
         self.kept = 0
         self._counts: Counter[tuple[str, str]] = Counter()  # by outcome and reason
-        self._lines = bytearray()
-        self._num_bytes = 0
-        self._packed: list[bytes] = []
+        self._lines = bytearray()  # not compressed yet
+        self._num_bytes = 0  # before compression
+        self._packed: list[bytes] = []  # compressed
         self.ended_early: str | None = None
 
     def keeps(self, outcome: Outcome) -> TypeGuard[DocumentRow]:

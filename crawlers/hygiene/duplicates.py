@@ -83,9 +83,10 @@ class Block:
 
     def __init__(self, texts: MonthTexts, rows: Rows) -> None:
         self._rows = rows
-        self._signed = rows[texts.is_signed(rows)]
+        self._signed = rows[texts.is_signed(rows)]  # rows whose texts have signatures
         self._index = Index(texts.signatures[self._signed])
         digests = texts.digests[rows]
+        # The digests are sorted; ``_order`` has the place in ``rows`` of each.
         self._order = np.argsort(_prefixes(digests), kind="stable")
         self._digests = digests[self._order]
 

@@ -55,7 +55,7 @@ class Hygiene:
         self._texts = MonthTexts()
         self._sample = sketches.GramSample()
         self._boilerplate = Boilerplate({})
-        self._num_cut = 0
+        self._num_cut = 0  # texts from which boilerplate was cut
         self._defects = DefectCounts()
 
     def sift(self, outcomes: Iterable[Outcome]) -> Generator[Outcome | Description]:

@@ -123,8 +123,8 @@ class Index:
 
     def __init__(self, signatures: Signatures) -> None:
         self._signatures = signatures
-        self._orders = []
-        self._keys = []
+        self._orders = []  # by band: the rows in the order of their keys
+        self._keys = []  # by band: sorted
         for band in range(NUM_BANDS):
             keys = band_keys(signatures, band)
             order = np.argsort(keys, kind="stable").astype(np.int32)
@@ -134,12 +134,12 @@ class Index:
     def similar_to(self, others: Signatures) -> Iterator[tuple[int, int, float]]:
         """Yield each similar pair: row in ``others``, row in the index, similarity."""
         pairs = [self._candidates(others, band) for band in range(NUM_BANDS)]
-        packed = np.unique(np.concatenate(pairs))
+        packed = np.unique(np.concatenate(pairs))  # see ``_candidates``
         theirs, ours = np.divmod(packed, max(len(self._signatures), 1))
         yield from _verified(others, self._signatures, theirs, ours)
 
     def _candidates(self, others: Signatures, band: int) -> Rows:
-        """Return the pairs of rows with equal keys in a band; each pair is packed into a number."""
+        """Return the pairs of rows with equal keys in a band, each as theirs * num_ours + ours."""
         keys = band_keys(others, band)
         first = np.searchsorted(self._keys[band], keys, "left")
         num = np.minimum(np.searchsorted(self._keys[band], keys, "right") - first, _MAX_IN_BAND)

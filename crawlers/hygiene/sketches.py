@@ -51,8 +51,8 @@ class GramSample:
         self._max_grams = max_grams
         self._rows = [np.empty(0, np.int32)]
         self._grams = [np.empty(0, np.uint64)]
-        self._new: list[tuple[int, Hashes]] = []
-        self._size = 0
+        self._new: list[tuple[int, Hashes]] = []  # not in ``_rows`` and ``_grams`` yet
+        self._size = 0  # number of n-grams
 
     def add(self, row: int, grams: Hashes) -> None:
         """Add a document's n-grams; while the sample is above ``max_grams``, halve ``bound``."""

@@ -70,7 +70,7 @@ def tokens_of(text: str, is_code: bool) -> Tokens:
 
 def ngrams(hashes: Hashes, n: int) -> Hashes:
     """Return the hash of every n consecutive tokens; shape (num_tokens - n + 1,)."""
-    # A text of 1 to n - 1 tokens counts as one n-gram.
+    # A text of 1 to n - 1 tokens counts as one n-gram. A hash is a polynomial in ``_ROLL``, mixed.
     num = max(len(hashes) - n + 1, min(len(hashes), 1))
     grams = np.zeros(num, dtype=np.uint64)
     for offset in range(min(n, len(hashes))):

@@ -258,6 +258,7 @@ class _MonthRows:
         return False
 
     def add(self, has_id: bool, document: DocumentRow) -> None:
+        """Keep a row; ``has_id`` is True if its file states an id for it."""
         self.spool.add(document)
         if has_id:
             self.ids.add(document["native_id"])

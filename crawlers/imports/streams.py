@@ -54,6 +54,7 @@ class _Unpacked(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
+        """Fill the buffer's beginning; return the number of bytes written (0: at the end)."""
         while not self._rest:
             block = next(self._blocks, None)
             if block is None:

@@ -220,7 +220,7 @@ class _Walk:
         }
         self.questions: dict[Month, list[Question]] = {month: [] for month in months}
         self._seen: set[str] = set()
-        self._describe: dict[str, object] = {}
+        self._describe: dict[str, object] = {}  # facts of the manifest about the whole pass
 
     def run(self) -> None:
         """Read the list; if the site fails, stop and keep the items read so far."""

@@ -74,14 +74,14 @@ class Deadline:
         with self._lock:
             self._sockets.append(socket.socket(fileno=os.dup(connected.fileno())))
         if self.has_passed:
-            self._hang_up()
+            self._shut_connections()
 
     def _new_timer(self) -> threading.Timer:
-        timer = threading.Timer(self._seconds, self._hang_up)
+        timer = threading.Timer(self._seconds, self._shut_connections)
         timer.daemon = True
         return timer
 
-    def _hang_up(self) -> None:
+    def _shut_connections(self) -> None:
         with self._lock:
             self.has_passed = True
             for each in self._sockets:

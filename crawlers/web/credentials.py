@@ -28,9 +28,9 @@ class Tokens:
 
     def __init__(self, by_site: Mapping[str, SecretStr]) -> None:
         self._by_site = dict(by_site)
-        self._spellings: list[str] = []
-        self._text: re.Pattern[str] | None = None
-        self._packed: list[bytes] = []
+        self._spellings: list[str] = []  # of all tokens, longest first
+        self._text: re.Pattern[str] | None = None  # of any spelling
+        self._packed: list[bytes] = []  # the spellings in each encoding
         for key, token in self._by_site.items():
             self.learn(token, f"the token of {key} (TIDEMARK_TOKENS__{key.upper()})")
 

@@ -117,7 +117,7 @@ class TokenChoice:
         self._decoding = decoding
         self._prompts: Sequence[Tokens] | None = prompts
         self._ends = list(ends)
-        self._seen: torch.Tensor | None = None
+        self._seen: torch.Tensor | None = None  # tokens of each row so far, (rows, vocabulary)
         self._generators = [np.random.Generator(np.random.Philox(key=seed)) for seed in seeds]
         self._num_chosen = 0
 

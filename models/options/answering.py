@@ -80,7 +80,7 @@ class LocalAnswerer:
             context=scorer.context,
             budget=scorer.facts.batch_tokens or 1,
         )
-        self._blanks: dict[tuple[str, str], OptionScore] = {}
+        self._blanks: dict[tuple[str, str], OptionScore] = {}  # by prompt and continuation
 
     def answering_id(self, protocol: AnswerProtocol) -> str:
         """Implement ``Answerer.answering_id``."""

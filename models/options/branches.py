@@ -294,7 +294,7 @@ class SharedCache:
         return self._forward.by_sides([len(tree.prefix) for tree in trees], run)
 
     def _tree(self, tree: Tree) -> list[Losses]:
-        """Return the losses of a tree's branches, each a copy of the prefix's cache read on."""
+        """Return the losses of a tree's branches, each read from a copy of the prefix's cache."""
         forward = self._forward
         read = forward.run(forward.send(tree.prefix[None]), use_cache=True)
         last = read[0][:, -1]

@@ -175,8 +175,8 @@ class _Text:
         self._begins = self._edges[::2]
         self._ends = self._edges[1::2]
         self._lengths = self._ends - self._begins
-        self._has_letter = np.zeros(0, dtype=bool)
-        self._is_broken = np.zeros(0, dtype=bool)
+        self._has_letter = np.zeros(0, dtype=bool)  # by run
+        self._is_broken = np.zeros(0, dtype=bool)  # by run
 
     def classes(self) -> Classes:
         """Return the class of each code point."""

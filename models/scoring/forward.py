@@ -231,12 +231,12 @@ class Forward:
     def _probe(self) -> None:
         """Test with a few tokens if the head can run separately and if the model is causal."""
         ids = torch.arange(16, device=self.model.device).reshape(2, 8) % self.vocabulary
-        ids[1, :7] = ids[0, :7]
+        ids[1, :7] = ids[0, :7]  # the two rows differ in the last token only
         try:
             expected = self.model(input_ids=ids, use_cache=False)[0]
         except MODEL_FAILURES as error:
             raise ModelLoadError(f"the model does not run ({error!r})") from error
-        tolerance = 1e-3 if expected.dtype.itemsize >= 4 else 5e-2
+        tolerance = 1e-3 if expected.dtype.itemsize >= 4 else 5e-2  # float32, 16 bits
         if self._head is not None and not self._splits(ids, expected, tolerance):
             self._head = None
         if self._head is None or not self._is_linear(ids):

@@ -89,7 +89,7 @@ class TokenIdentity:
 
 
 def apart(identity: TokenIdentity) -> str:
-    """Return what the definition of answers has more for a model that changes at a length."""
+    """Return text for the definition of answers; empty unless the model changes at a length."""
     if identity.switch is None or not identity.may_exceed(identity.switch):
         return ""
     return f" apart at {identity.switch}"  # once, longer rows changed shorter ones

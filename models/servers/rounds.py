@@ -66,10 +66,11 @@ class Asker:
         self._budget = budget
         self._left_out: frozenset[str] = frozenset()  # names of unsupported parameters
         self._template_tokens = _TEMPLATE_TOKENS
-        self._most_output = 0
+        self._most_output = 0  # largest number of tokens of a response longer than asked for
         self._num_served = 0
-        self._resume_at = 0.0
-        self._has_looked = self._has_failed = False
+        self._resume_at = 0.0  # no request is sent before this time of ``time.monotonic``
+        self._has_looked = False  # at stored responses
+        self._has_failed = False  # without cost
 
     @property
     def is_unsure(self) -> bool:

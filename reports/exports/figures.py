@@ -93,7 +93,7 @@ def _simulated_sources(connection: duckdb.DuckDBPyConnection) -> list[str]:
 
 
 def _mark(view: str, columns: Sequence[str], simulated: Sequence[str]) -> duckdb.Expression:
-    """Return column ``simulated``: is a row of simulated text, or may it be of such text too?"""
+    """Return column ``simulated``: True if a row is or may be partly of simulated text."""
     if view.startswith(_PUBLISHED) or not simulated:
         return duckdb.ConstantExpression(False).alias(_COLUMN)
     if "source" not in columns:

@@ -212,7 +212,7 @@ def _without_needless_clips(svg: str) -> str:
     size = re.compile(r' width="([\d.]+)" height="([\d.]+)"')
     sizes = {name: size.search(body) for name, body in _CLIP.findall(svg)}
 
-    def keep(found: re.Match[str]) -> str:
+    def without_clip(found: re.Match[str]) -> str:
         inside = sizes[found[1]]
         points = [_points(shape) for shape in re.findall(r"<[^>]+>", found[3])]
         if inside is None or None in points:
@@ -223,7 +223,7 @@ def _without_needless_clips(svg: str) -> str:
         )
         return f"{found[2]}{found[3]}</g>" if is_needless else found[0]
 
-    return _CLIPPED.sub(keep, svg)
+    return _CLIPPED.sub(without_clip, svg)
 
 
 def _points(shape: str) -> list[tuple[float, float]] | None:

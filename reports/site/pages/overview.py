@@ -137,7 +137,7 @@ def _board(site: Site) -> Figure:
 
 
 def _row_class(row: Row) -> str:
-    """Return the style of a row of the board: compressors are marks, few months are grey."""
+    """Return the style of a row: ``compressor``, ``provisional`` for few months, or none."""
     if is_control(row["model"]):
         return "compressor"
     return "provisional" if row["num_months"] < MIN_MONTHS else ""

@@ -52,7 +52,7 @@ def trends_of(rows: pl.DataFrame) -> Mapping[str, Trend]:
 
 
 def _path(xs: list[int], ys: list[int]) -> str:
-    """Return straight lines through points, with relative coordinates."""
+    """Return straight lines through points, relative; a minus sign replaces the space."""
     steps = [
         f"{x - before_x}{'' if y < before_y else ' '}{y - before_y}"
         for before_x, x, before_y, y in zip(xs, xs[1:], ys, ys[1:], strict=False)
