@@ -80,15 +80,7 @@ from functools import cached_property
 
 import numpy as np
 
-from warehouse.estimates.difficulty import (
-    NUM_ROUNDS,
-    TINY,
-    ZERO,
-    Difficulty,
-    Flags,
-    Floats,
-    Months,
-)
+from warehouse.estimates.difficulty import NUM_ROUNDS, TINY, ZERO, Difficulty, Flags, Floats, Months
 from warehouse.estimates.pairs import (
     INTERVAL_LIMIT,
     MIN_BEFORE,
