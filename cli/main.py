@@ -113,8 +113,7 @@ def options(
         Option(help="Data root, instead of TIDEMARK_HOME: a folder or s3://…", metavar="ROOT"),
     ] = None,
     version: Annotated[
-        bool,
-        Option("--version", help="Print the version.", callback=_print_version, is_eager=True),
+        bool, Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """Read the settings once, and pass them to the command through its context."""

@@ -75,8 +75,7 @@ def worker_command(
         ),
     ] = "all",
     health_port: Annotated[
-        int,
-        Option(min=1, max=65000, help="Port of the first worker's /health; others follow it."),
+        int, Option(min=1, max=65000, help="Port of the first worker's /health; others follow it.")
     ] = 8090,
     dry_run: Annotated[
         bool, Option("--dry-run", help="Print the workers that would be started, and end.")

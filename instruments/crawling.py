@@ -41,11 +41,7 @@ def stoppable(_host: str) -> Iterator[None]:
 
 
 def crawl_claimed(
-    source: str,
-    month: Period,
-    settings: Settings,
-    turnstile: Turnstile = stoppable,
-    **choices: Any,
+    source: str, month: Period, settings: Settings, turnstile: Turnstile = stoppable, **choices: Any
 ) -> Seal:
     """Call ``crawl_partition`` under a claim; if another process holds the claim, wait for it."""
     store = Store(settings.home, settings.scratch)

@@ -181,7 +181,7 @@ _RULES: dict[pa.Schema, list[Rule]] = {
         Rule(
             "chosen_index is missing, so reason must say why",
             lambda t: pc.and_(pc.is_null(t["chosen_index"]), pc.is_null(t["reason"])),
-        ),
+        )
     ],
     PUZZLE_ANSWERS: [
         *_negative("item", "num_tokens"),

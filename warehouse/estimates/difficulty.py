@@ -121,11 +121,7 @@ def design(months: Months, observed: Flags, cutoff: float, others: Floats) -> De
     columns = np.ones((len(ages), 1))
     base = columns / np.sqrt(max(len(ages), 1))  # orthonormal, of the same span
     names = ["level"]
-    wanted = [
-        *(("other", each) for each in others[observed].T),
-        ("gap", after),
-        ("growth", hinge),
-    ]
+    wanted = [*(("other", each) for each in others[observed].T), ("gap", after), ("growth", hinge)]
     for name, column in wanted:
         left = column - base @ (base.T @ column)
         size = np.linalg.norm(left)

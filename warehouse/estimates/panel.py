@@ -161,11 +161,7 @@ def fit_panel(
 
 
 def _effects(
-    column: str,
-    losses: Floats,
-    cutoffs: Floats,
-    designs: list[Design | None],
-    errors: Errors,
+    column: str, losses: Floats, cutoffs: Floats, designs: list[Design | None], errors: Errors
 ) -> Effects:
     """Return each model's effect of a column of its design (gap or growth), with its error.
 
