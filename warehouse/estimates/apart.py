@@ -1,19 +1,19 @@
-"""The curves of a panel's models without what all share; lambda is free in every month.
+"""The curves of a panel's models without their common part; lambda is free in every month.
 
     y_j = x_j' gamma_j + kappa_j lambda^ + theta_j lambda + sum_k beta_k column_kj + u_j
 
 - x: 1 and the regimes of the source. lambda^ and theta_j: those of the fit without columns. With
   two curves there is no kappa, since lambda^ is half of each.
-- q_k: column k without what the other terms explain. e: the same of y. With R_j, which projects out
-  x_j and lambda^, and M = sum_j theta_j^2 R_j:
+- q_k: column k without the part that the other terms explain. e: y without that part. With R_j,
+  which projects out x_j and lambda^, and M = sum_j theta_j^2 R_j:
 
     q_j = R_j (column_j - theta_j M+ sum_i theta_i R_i column_i)
 
 beta is the regression of e on all q. s^2 is the variance of what is left of e, and L = (1 + r) / (1
 - r). r is the autocorrelation of the AR(1) noise for which such residuals are expected. Residuals
-have less autocorrelation than the noise, since x, lambda and the columns are fitted
-(``difficulty``). Small panels have too few residuals to estimate a part of the noise that lasts.
-To allow for such a part would lose true changes, and avoid no false ones.
+  have less autocorrelation than the noise, since x, lambda and the columns are fitted
+  (``difficulty``). Small panels have too few residuals to estimate a persistent part of the noise.
+  Allowing for such a part would lose true changes, and would avoid no false ones.
 """
 
 from __future__ import annotations

@@ -1,24 +1,24 @@
-"""Tell a model's change from a bend of the source that models feel differently.
+"""Distinguish a model's change from a change of the source that affects models differently.
 
-lambda takes off what all models feel alike, up to theta. If a source's texts change in kind, models
-may differ in how much they feel it. Then several models change in the same months, whatever their
-cutoffs are. For a change of model i with ramp_i, every other model j is fitted as in ``cutoffs``,
-with what its cutoff explains, and with ramp_i:
+lambda removes effects that are common to all models, in proportion to theta. If the kind of a
+source's texts changes, the size of the effect may differ between models. Then several models change
+in the same months, whatever their cutoffs are. Take a change of model i with ramp_i. Every other
+model j is fitted as in ``cutoffs``, with its own ramp own_j and with ramp_i:
 
     y_j = theta_j lambda + N gamma_j + beta_j own_j + b_ij ramp_i + u_j
     F_ij = squares that ramp_i saves / (squares left / v)
 
 - own_j: the model's ramp, if one is found and its interval has the stated cutoff. If no cutoff is
   stated in the panel, the ramp found.
-- Where cutoffs are stated, a model without one has no own_j: its change is at a month that nobody
-  states. So of the rises of these models, the largest F_ij is left out. A fall is no cutoff.
+- Where cutoffs are stated, a model without a stated cutoff has no own_j: the month of its change is
+  unknown. So the largest F_ij among the rises of these models is left out. A fall is no cutoff.
 
-The change may be the source's if F_ij is more than 9 (p = 0.05 among 16 models). Then |b_ij| must
+The change may be the source's if F_ij is more than 9 (p = 0.05 among 16 models). |b_ij| must also
 be at least a tenth of the change. The model has no earlier cutoff of this size, because that would
-show as an earlier change. So the interval has no upper end then, and begins with the onset's. A
-smaller one may be hidden by the source's change. So an interval that would leave out the stated
-month has no lower end, either. A stated cutoff before the first month that can be dated shows no
-change; then no cutoff is told.
+show as an earlier change. So the interval has no upper end, and begins where the onset's interval
+begins. A smaller earlier cutoff may be hidden by the source's change. So an interval that would
+leave out the stated month has no lower end, either. A stated cutoff before the first month that can
+be dated shows no change; then no cutoff is reported.
 """
 
 from __future__ import annotations

@@ -1,31 +1,31 @@
-"""Tell whether the other models of a panel change in the months of one model's change.
+"""Test whether the other models of a panel change in the months of one model's change.
 
-If each model feels a change of the source by a size of its own, some show a rise beside the others.
-No single one of the others may show more than chance (``bends``). So all of them are asked at once.
-For a change of model i with ramp_i, the curves without what all models share (``apart``) are fitted
-twice. lambda^ and theta are fitted beside the changes found, since large ones would distort theta.
+A change of the source may have a different size in each model. Then some models rise relative to
+the others. The change of each single model may be within chance (``bends``). So all other models
+are tested together. For a change of model i with ramp_i, the curves without their common part
+(``apart``) are fitted twice:
 
-- The first fit has a ramp for each model: the change that is found in it. If another model's is the
-  same as ramp_i, or if none is found, it has a ramp that ends at its stated cutoff. The length of
-  these is the best of one size in all models.
-- The second fit has ramp_i in every other model, too, with a size of its own.
+- The first fit has a ramp for each model: the change found in the model. If no change is found in
+  another model, or if it equals ramp_i, the ramp ends at the stated cutoff. These ramps have one
+  common length, the best with one size in all models.
+- The second fit also has ramp_i in every other model, with a separate size for each model.
 
 Ramps of all models with sizes in proportion to theta are a part of lambda. So only what the sizes
 have beyond a common c theta_j can be estimated; c is the one that leaves least in the other models.
 The change of model i is its size without c theta_i.
 
-T is what the second fit saves beyond the first, in units of s^2. k is one less than the number of
-other models. If the source does not change, T / L has about a chi-squared distribution with k
-degrees of freedom. So the others change in the same months on two conditions:
+T is the sum of squares of the first fit minus that of the second, in units of s^2. k is one less
+than the number of other models. If the source does not change, T / L has about a chi-squared
+distribution with k degrees of freedom. So the others change in the same months on two conditions:
 
 - T / L > k + 3 sqrt(2 k).
 - S sqrt(1 - k L / T) is more than a quarter of the change of model i. S is the root of the mean
   square, over k, of what the sizes of the others have beyond c theta_j. A smaller one may come from
   ramps whose months are not exact.
 
-Only changes within three months are asked: a new recipe is sudden. The months of a long ramp are
-less exact, so the others seem to change in them, too. Panels of five to 30 models are asked. In a
-smaller one, k is too small to tell much.
+Only changes within three months are tested: a source changes suddenly. The months of a long ramp
+are less exact, so the others seem to change in these months, too. Panels of five to 30 models are
+tested. In a smaller panel, k is too small for a useful test.
 """
 
 from __future__ import annotations

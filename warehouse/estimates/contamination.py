@@ -7,12 +7,13 @@ other low months (see below). The medians are over the four months before and af
     shortfall = min(0, median e before, median e after) - e_m
     t = shortfall / max(s_m / sqrt(P_mm), standard error of the month's documents)
 
-At a cutoff, a month is better than one side only, so its shortfall is small. What another ramp
-within the cutoff's interval would change in month m is subtracted, plus twice its error. So is
-(theta - 1) (lambda_m - its median before or after), if above 0: all models may feel a month
-alike. A month needs two months on each side. s_m^2 is the variance of the fit without month m. But
-text from after the cutoff scatters more: if the variance of the other months on the same side of
-the ramp is more than twice that, it is taken.
+At a cutoff, a month is better than the months on one side only, so its shortfall is small. Two
+terms are subtracted. The first is the change in month m under another ramp within the cutoff's
+interval, plus twice its error. The second is (theta - 1) (lambda_m - its median before or after),
+if above 0. It allows for an equal effect of the month on all models. A month needs two months on
+each side. s_m^2 is the variance of the fit without month m. But months after the cutoff scatter
+more. If the variance of the other months on the same side of the ramp is more than twice s_m^2,
+that variance replaces s_m^2.
 
 t has Student's distribution, one-sided. The degrees of freedom are at most 3 + 6 / k: k is the
 excess kurtosis of e_m / error_m above 0, mirrored, of all models of the panel. A month that was
@@ -26,8 +27,8 @@ between months, by least absolute deviations.
 If several models have seen a month, lambda follows them. So lambda, for cutoffs and for this test,
 is fitted again without low figures: of models that are better by 3 such deviations, in months in
 which at least 10 % of the models are. This is done three times, each time for all figures. A month
-that all models have seen cannot be told from an easier month; a month that most of them have seen
-is found less often.
+that all models have seen cannot be distinguished from an easier month. A month that most models
+have seen is found less often.
 """
 
 from __future__ import annotations

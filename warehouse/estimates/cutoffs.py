@@ -8,7 +8,7 @@ For one model, with lambda and cov(lambda) fitted without it (``untreated``):
 
 - y: bits per byte. N: a basis of all functions of the month that the other models leave
   undetermined in lambda; it contains the constant and the regimes of the source. So a change in the
-  month in which a regime begins is not told from that of the source.
+  month in which a regime begins counts as a change of the source.
 - The cutoff is b - 1, the last month with training text. The onset is a + 1, but not after the
   cutoff. A sudden end is a step: b = a + 1.
 
@@ -29,21 +29,21 @@ Growth: a loss that only grows after the cutoff, without a jump, follows the hin
 
     y_m = theta lambda_m + N_m gamma + beta H_a,m / (T - a) + u_m        T: the last month
 
-This is also the ramp to b = T. It is read as growth on two conditions. Its squares are at most 3.84
-s^2 more than those of the best ramp, and fewer than those of the best step. Then the cutoff is a.
-Growth may be slow at first, and then no month shows where it begins. So the interval that is told
+This is also the ramp to b = T. It counts as growth on two conditions. Its residual sum of squares
+is at most 3.84 s^2 above that of the best ramp, and below that of the best step. Then the cutoff is
+a. Growth may be slow at first, so its first month is uncertain. So the reported interval
 (``changes``) also holds each a with which the square of H_a fits as well as the pairs in it.
 
-Two rises: ``pairs`` tests two steps against one change. If they are found, they are told. Cutoff
-and intervals stay those of the single ramp. A straight line may be as good as two steps of one
-size: then both are told, and no cutoff.
+Two rises: ``pairs`` tests two steps against one change. If two steps are found, ``reason`` names
+them. Cutoff and intervals stay those of the single ramp. A straight line may fit as well as two
+steps of one size. Then ``reason`` names both explanations, and no cutoff is reported.
 
-Test: F = squares gained / (squares left / v), v = months - parameters - 2 (for a and b).
-p = exp(-0.4 - F v / (v + 2) / 5), at most 1. It fits the distribution of F in worlds without a
-change in which the noise u is AR(0.5); with white noise it is larger than needed (simulated:
-docs/metrics.md). A straight line over all months is no cutoff: its squares must be at least
-2.71 s^2 more than those of the best ramp. If those of a parabola are not, the curve may bend
-smoothly: the interval has no upper end, and begins with the onset's.
+Test: F = squares gained / (squares left / v), v = months - parameters - 2 (for a and b). p =
+exp(-0.4 - F v / (v + 2) / 5), at most 1. The formula fits the distribution of F in data sets
+without a change, simulated with AR(0.5) noise u. With white noise, p is larger than needed
+(docs/metrics.md). A straight line over all months is no cutoff: its squares must be at least 2.71
+s^2 more than those of the best ramp. If those of a parabola are not, the curve may bend smoothly:
+the interval has no upper end, and begins with the onset's.
 
 Detectable change: a step of size d in month a has an F whose root is about d / e_a plus normal
 noise of 1. Here e_a^2 = s^2 / (step' P step). The step is found if that is more than the critical
@@ -61,8 +61,8 @@ line. So, with q = ramp' P line,
     e_a^2 = s^2 / min(ramp' P ramp, (ramp' P ramp - q^2 / line' P line) (3.6 + 0.84)^2 / (1.65 +
             0.84)^2)
 
-If only compressors tell lambda, N has a straight line (``untreated``). A break of the site without
-a regime may then look like a cutoff. The compressors' curve is fitted with the same ramp, a
+If only compressors determine lambda, N has a straight line (``untreated``). A break of the site
+without a regime may then look like a cutoff. The compressors' curve is fitted with the same ramp, a
 straight line and the regimes. There is no cutoff if |change| > 2 errors, or 2 (|change| + 2 errors)
 > beta - 2 errors.
 

@@ -1,12 +1,12 @@
-"""lambda, the difficulty of the months, from curves that each feel it by their own theta.
+"""Estimate lambda, the difficulty of the months, from curves with a sensitivity theta each.
 
 For row i (a model, or the mean of compressors) and month m, with w_i the weight of a row:
 
     y_im = x_im' gamma_i + theta_i lambda_m + u_im
 
-x has the columns of a ``Design``. A column is left out if the row's months cannot tell it from the
-former ones. R_i is I - X_i X_i+ (+: pseudoinverse) on the row's months, 0 elsewhere. First, theta
-and w are 1.
+x has the columns of a ``Design``. A column is left out if it is a linear combination of earlier
+columns in the row's months. R_i is I - X_i X_i+ (+: pseudoinverse) on the row's months, 0
+elsewhere. First, theta and w are 1.
 
     M = sum_i w_i theta_i^2 R_i        lambda = M+ sum_i w_i theta_i R_i y_i
     theta_i = (R_i lambda)' y_i / |R_i lambda|^2, clipped, then divided by the models' mean
@@ -24,9 +24,10 @@ does; the rest is white. Then, with k of ``panel``:
     cov = M+ K M+
     K = s^2 (sum of models theta_i^2 R_i C R_i / k + compressors' w theta^2 R)
 
-q and r are of all models. Two ratios determine them: of the residuals' products one month apart to
-their squares, and of those two to six months apart. R C R has to have both. So a small share that
-lasts for long is not taken for noise that all lasts shortly.
+q and r are common to all models. Two ratios of the residuals determine them. Both divide by the
+squares: products one month apart, and products two to six months apart. R C R must reproduce both
+ratios. So a small share with long persistence is distinguished from noise that persists only
+briefly as a whole.
 
 The data determine lambda only up to the null space of M.
 """

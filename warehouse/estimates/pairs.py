@@ -3,8 +3,8 @@
 ramp = (H_a - H_b) / (b - a) with hinges H_k = max(m - k, 0). So H' P H and H' P y give all fits;
 ``cutoffs`` has the model of one ramp.
 
-Two rises show text of two times in the training, in stages. The model of ``cutoffs`` then has two
-steps. The last months before them are j and k >= j + 3:
+Two rises mean that the model was trained in stages, on text of two periods. The model of
+``cutoffs`` then has two steps. The last months before them are j and k >= j + 3:
 
     y_m = theta lambda_m + N_m gamma + beta_j (m > j) + beta_k (m > k) + u_m      beta_j, beta_k > 0
 
@@ -15,16 +15,16 @@ straight line from b on, as text thins out and the model ages; or a parabola.
     p = exp(0.5 - F v / (v + 2) / 2), at most 1        v = months - parameters - 2 (for j and k)
 
 So the more a curve bends, or the longer its text thins out, the smaller is F. Simulated with a
-single change, 36 and 24 months, white and AR(0.5) noise, 100 worlds of 24 kinds: 95 % of F v / (v +
-2) are below 6.0 in each kind, 98 % below 8.0. p is 0.05 at 7.0. The kinds are a step, a logistic
-curve, and ramps of 12 months (linear, square, root). Further kinds are growth, alone or after a
-step or a ramp.
+single change, 36 and 24 months, white and AR(0.5) noise, 100 data sets of 24 kinds: 95 % of F v /
+(v + 2) are below 6.0 in each kind, 98 % below 8.0. p is 0.05 at 7.0. The kinds are a step, a
+logistic curve, and ramps of 12 months (linear, square, root). Further kinds are growth, alone or
+after a step or a ramp.
 
 Months: first and second are j and k. Text may thin out before either. So each is a ramp in turn, up
 to the other step, as in ``cutoffs``. Its last month with text, b - 1, is taken in place of the
 step's if that saves more than 3.84 s^2. The intervals hold the months of all steps and ramps with
 at most 7.35 s^2 more squares than the best. An interval that reaches the first or the last month
-that can be told is open there.
+that can be dated is open there.
 """
 
 from __future__ import annotations

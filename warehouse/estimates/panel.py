@@ -7,7 +7,7 @@ For month m and model i with cutoff c_i (last month of its training data):
 
 - y: bits per byte in month m, of the documents that most models share.
 - regime: 1 in the months of the source's regime k, else 0; the first regime has no column. A break
-  of the source that all models share is in lambda. gamma is what a model feels of it besides.
+  of the source that all models share is in lambda. gamma is the additional effect on the model.
 - lambda: the month's difficulty for language models, with mean 0.
 - theta: the model's sensitivity to lambda, limited to 0.5 ... 1.5, with mean 1 over the models.
 - after: 1 if m > c_i, else 0. h: m - c_i. hbar: the mean of h over the months after c_i.
@@ -24,8 +24,8 @@ all theta. To first order, the error of delta_i or epsilon_i is sum_j W_ij' u_j:
     B_jk = 1{j=k} |R_j lambda|^2 - theta_j theta_k lambda' R_j M+ R_k lambda
 
 B is of joint least squares of theta and lambda. P takes the mean off the free theta, since theta
-keeps the mean 1; it is 0 for a theta at a limit, which has no error. Without v, three models under
-a break that all feel had too narrow intervals.
+keeps the mean 1; it is 0 for a theta at a limit, which has no error. Without v, the intervals of
+three models were too narrow under a break that affects all three.
 
 Error. The residuals are u_j = R_j (y_j - theta_j lambda). s_j^2 is the variance of the residuals of
 model j, s^2 of all models. A model's noise is autocorrelated: C has the form of ``difficulty``, one

@@ -1,4 +1,4 @@
-"""Fit the panels of a large world in two processes: Python alone uses one core.
+"""Fit the panels of a large warehouse in two processes, because one Python process uses one core.
 
 Panels do not depend on each other, so the rows are the same in one process. The second process is
 a command, not ``multiprocessing``, which would run a user's script again. It reads its panels from

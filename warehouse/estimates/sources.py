@@ -1,22 +1,24 @@
-"""Tell whether the change in a mean over sources rests on a single source.
+"""Test whether the change in a mean over sources comes from a single source.
 
-A source whose sets are made by another recipe from some month on, or that a model feels alone,
-moves the mean over sources, too. So each source s is left out in turn. theta, w and V stay those of
-the mean over all sources. The other S - 1 sources give
+A change of a single source, or of a model on a single source, moves the mean over sources, too. So
+each source s is left out in turn. theta, w and V stay those of the mean over all sources. The other
+S - 1 sources give
 
     y_s = (S y - y of source s) / (S - 1)        lambda_s = M+ sum_i w_i theta_i R_i y_is
     y_s = theta lambda_s + N gamma + beta_s ramp + u
 
 with the ramp found in y (``cutoffs``, ``untreated``). The change rests on source s if beta_s is at
-most 2 of its errors, and 2 of its errors less than beta. With equal changes in two sources, this is
-so in 0.2 % of worlds; with more sources, it is rarer. Then it is no cutoff over all sources.
+most 2 of its errors, and 2 of its errors less than beta. Then the change is no cutoff over all
+sources. With equal changes in two sources, this happens in 0.2 % of simulated data sets; with more
+sources, it is rarer.
 
-The change of one source hides those of all of them. So y_s, without that source, is dated like a
-mean (``Rest``), with the panels without each other model. Its change may rest on another source: so
-with three sources or more, each other source is left out of y_s, too. Then nothing is told.
+The change of one source hides changes of all sources. So y_s, without that source, is dated like a
+mean (``Rest``), with the panels without each other model. The change in y_s may come from another
+source. So with three sources or more, each other source is left out of y_s, too. If the change
+comes from one source, nothing is reported.
 
-With three sources or more, and at most 8 other models, the interval also holds what each y_s
-shows. So it does with what the panel shows without each other model (``untreated``).
+With three sources or more, and at most 8 other models, the interval also holds the intervals of
+each y_s. It also holds the intervals of the panels without each other model (``untreated``).
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Tell cutoffs of a panel's models from one change that all share; date weak ones together.
+"""Distinguish cutoffs from one change common to all models; date weak cutoffs jointly.
 
-If language models alone feel a new recipe of a source's texts, compressors do not show it. Then it
-looks like cutoffs of all models. So the curves of the models alone have to show that the changes
-differ from model to model. ``apart`` has these curves without what all models share, s^2 and L.
+A change of a source's texts may affect language models but not compressors. Such a change looks
+like cutoffs of all models. So the curves of the models alone have to show that the changes differ
+from model to model. ``apart`` has these curves without their common part, s^2 and L.
 
-The source may change at once for all models, and each may feel that by a size of its own. This is
-one ramp with a beta for each model. G is the most that it saves. It is tried in the months of each
-ramp found and in their medians; of more than nine ramps, in the medians alone. G is 0 in panels of
-more than 30 models. It is 0, too, if models without a change that is found are surely spared. That
-is so if their mean change in the median months is, by 2 errors, less than half of the median
-change.
+The source may change in the same months for all models, with a different size in each. This is one
+ramp with a beta for each model. G is the largest reduction of the sum of squares by such a ramp.
+The ramp is tried in the months of each ramp found and in their medians; of more than nine ramps, in
+the medians alone. G is 0 in panels of more than 30 models. G is also 0 if models in which no change
+is found clearly lack the common change. They lack it if their mean change in the median months is,
+by 2 errors, less than half of the median change.
 
 The changes are those of models, not of the source, if one of these holds:
 
@@ -19,10 +19,10 @@ The changes are those of models, not of the source, if one of these holds:
   length counts.
 - The ramps of the joint fit, a beta each, save more than G + 16 L s^2 for each ramp.
 
-The last two are asked in panels of at most nine models; and in panels of up to 30 models in which
-there is a month with at most three untreated models. Then the joint fit tells the changes. If
-nothing holds, no cutoff is told. The exception: all models have the same stated cutoff, and each
-interval is closed and holds it.
+The last two rules apply to panels of at most nine models. They also apply to panels of up to 30
+models with a month that has at most three untreated models. Then the changes come from the joint
+fit. If no rule holds, no cutoff is reported. The exception: all models have the same stated cutoff,
+and each interval is closed and holds it.
 
 Joint fit. All models may thin out in the same months. Then ``untreated`` has only compressors
 there, and finds few changes. But the ramps of the others are known well enough to keep their
@@ -42,8 +42,8 @@ The joint fit dates the models whose ramps are not found, or found without the f
 three conditions:
 
 - The second or the third rule holds.
-- Something besides the ramps tells lambda: compressors with theta of 0.5 or more, a thermometer, or
-  three other models.
+- Something besides the ramps determines lambda: compressors with theta of 0.5 or more, a
+  thermometer, or three other models.
 - The model's own ramp saves more than 3 L s^2 beyond those of the others.
 
 If the second rule holds, a model's change needs no search over all months. The best of

@@ -11,24 +11,24 @@ Jaravel and Spiess 2024, "Revisiting Event-Study Designs"):
   (``panel``: after, hinge), so that its effect there is free.
 - Kept months: up to ``start`` and from ``end`` on, of the model's ``Spell``. A model whose cutoff
   is before the window (a thermometer) keeps all months.
-- Compressors are one row, the mean of their curves. x has a straight line, too: a drift that only
-  language models feel is no change.
+- Compressors are one row, the mean of their curves. x has a straight line, too: a drift that
+  affects only language models is no change.
 
 theta, lambda and its error as in ``difficulty``. The models' noise, or a part of it, may last from
 month to month. In V of a curve (``cutoffs``), it is AR(1) with the curve's own r, or it has C of
-all models. The one with the larger variance of a mean over many months is taken. If few other
-models tell lambda, its error lasts, too, and looks like a ramp. So it does in panels of at most 9
-models, and in the joint fit (``staggered``).
+all models. The one with the larger variance of a mean over many months is taken. If lambda comes
+from few other models, its error persists, too, and looks like a ramp. So the error of lambda counts
+as persistent (C) in panels of at most 9 models, and in the joint fit (``staggered``).
 
 Spells in turn. First, a model with a stated cutoff c keeps the months up to c - 8 and after c (of
-fewer than 24 months: up to c less a third of them). A model without one enters later, if others or
-a compressor can tell lambda. Then each model is dated by ``cutoffs`` against lambda without it. If
-a change is found, its interval is the new spell: text thins out from the lowest onset to the
-highest cutoff; months beyond an open end are left out. If none is found, a model with a stated
-cutoff has its first spell. Another is untreated; but if no cutoff is stated within the window, it
-does not enter. This is repeated until no spell moves (in a large panel: one in twenty), at most six
-times. In a large panel, rounds after the second date only models whose spells have just moved, and
-all are dated at the end.
+fewer than 24 months: up to c less a third of them). A model without a stated cutoff enters later,
+if lambda can be estimated from others or a compressor. Then each model is dated by ``cutoffs``
+against lambda without it. If a change is found, its interval is the new spell: text thins out from
+the lowest onset to the highest cutoff; months beyond an open end are left out. If none is found, a
+model with a stated cutoff has its first spell. Another is untreated; but if no cutoff is stated
+within the window, it does not enter. This is repeated until no spell moves (in a large panel: one
+in twenty), at most six times. In a large panel, rounds after the second date only models whose
+spells have just moved, and all are dated at the end.
 
 The intervals also hold those found without each of the other models, if there are 3 to 8.
 
