@@ -1,17 +1,17 @@
--- Where the gap at a split sits: losses by class of byte before and after it.
+-- Losses by class of byte before and after a split, and the part of each class in the gap.
 -- Grain: one row per model, source, protocol, byte_class; source NULL: mean over sources.
 -- Parameter: split_on, the first day after the split; NULL splits each model after its own cutoff
 --   month, and leaves out models without a cutoff.
 -- Units: bits_per_byte_* are bits per byte of the class, ratios of means over months. part_of_gap
---   is in bits per byte of the whole text: what the change of the class's level adds to the gap.
---   mix_of_gap is what the change of its share of the text adds. Both, summed over the classes, are
---   the gap of train_test_gap_at over the same months. share_of_gap = part_of_gap / sum of
---   part_of_gap over the classes; a fraction, which may be negative or above 1. It is NULL if the
---   interval of that sum holds 0.
--- *_low and *_high bound a 95 % interval over time: would other months like these say the same?
---   Where something is NULL, reason says why.
+--   and mix_of_gap are in bits per byte of the whole text. part_of_gap is the contribution of the
+--   change of the class's level to the gap. mix_of_gap is the contribution of the change of the
+--   class's share of the text. Both, summed over the classes, are the gap of train_test_gap_at over
+--   the same months. share_of_gap = part_of_gap / sum of part_of_gap over the classes; a fraction,
+--   which may be negative or above 1. It is NULL if the interval of that sum holds 0.
+-- *_low and *_high bound a 95 % interval over time: would other, similar months give the same
+--   figure? Where something is NULL, reason says why.
 -- Months that get harder or easier for all models are part of these figures: compare models at one
---   split. Compressors have no losses by class, so there is no gap less theirs.
+--   split. Compressors have no losses by class, so no gap is adjusted by them.
 -- Source: docs/metrics.md (Losses by class of byte).
 create or replace macro byte_class_gap_at(split_on) as table
     select

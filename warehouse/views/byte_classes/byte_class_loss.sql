@@ -1,4 +1,4 @@
--- Losses by class of byte, by month: which kinds of text cost a model how much.
+-- Losses of each model by class of byte and month.
 -- Grain: one row per model, source, protocol, month, byte_class; only classes that the month has.
 --   Undated text, half-months, weeks, and cells with a loss that is not finite are left out.
 -- Units: bits_per_byte is of the bytes of the class; NULL for no_text, tokens without bytes. Each

@@ -1,9 +1,10 @@
--- After a year, which size of a fresh model of its family does a model predict as well as?
+-- The size of an up-to-date model of the same family that predicts as well as a model aged by a
+--   year.
 -- Grain: one row per model, source, protocol; every model of ageing.
 -- growth_per_year is that of ageing. bits_per_byte_per_e is the slope of bits per byte over the
---   natural logarithm of parameters: least squares over the models of the family. Each has its mean
---   of the months that all of them have up to the earliest cutoff; if there are none, of those
---   after the latest.
+--   natural logarithm of parameters: least squares over the models of the family. The figure of a
+--   model is the mean over the months that all of these models have up to the earliest cutoff; if
+--   there are none, after the latest cutoff.
 -- equivalent_share = exp(growth_per_year / bits_per_byte_per_e). 0.6: after a year, an 8B model
 --   predicts like a fresh one of 4.8B. *_low and *_high bound a 95 % interval: Fieller's, with the
 --   intervals of both figures.

@@ -1,6 +1,6 @@
 -- How much the gap of each model grows with the months after its cutoff.
 -- Grain: one row per model, source, protocol; source NULL: of the mean over sources of text.
--- Units: bits per byte a month or a year, as the panel tells it. *_low and *_high bound a 95 %
+-- Units: bits per byte a month or a year, as estimated by the panel. *_low and *_high bound a 95 %
 --   interval over months. q_value: see panel_tests. All are NULL where reason says why.
 -- Source: docs/metrics.md (The panel).
 create or replace view ageing as

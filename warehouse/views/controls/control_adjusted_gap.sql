@@ -1,12 +1,14 @@
--- The gap of each model at its own cutoff, less what other models on the same documents share.
+-- The gap of each model at its own cutoff, minus the part common to other models on the same
+--   documents.
 -- Grain: one row per model, source, protocol; every model with dated figures. source NULL, where
 --   scope is all: over all sources of text. There, basis panel is of the mean curve over sources,
 --   and basis compressor is the mean of the sources' figures.
 -- Units: bits per byte. basis panel: the gap less what is common to models with other cutoffs on
 --   the same documents; *_low and *_high bound a 95 % interval over months. basis compressor, where
---   the panel cannot tell the gap (reason): the gap less that of control:zstd, without interval or
---   test, as months that are hard for models alone count as gap. Its interval speaks of these
---   documents alone (*_documents; compressor_reason). q_value: see panel_tests.
+--   the panel cannot determine the gap (reason): the gap less that of control:zstd. It has no
+--   interval over months and no test, because months that are hard only for models count as gap.
+--   The interval *_documents covers the variation between documents of these months
+--   (compressor_reason). q_value: see panel_tests.
 -- Source: docs/metrics.md (The panel, Control-adjusted figures).
 create or replace view control_adjusted_gap as
 with compressor as (

@@ -2,8 +2,8 @@
 -- Grain: one row per model, source, protocol, control, month; only sources of calendar months. For
 --   control_adjusted_gap_at.
 -- Parameter: split_on, as in control_adjusted_gap_at.
--- is_same: both measured the same documents, and the same bytes of each (equal fingerprints). A
---   cell on other documents than most models has its figure and fingerprint of shared_figures.
+-- is_same: both measured the same documents, and the same bytes of each (equal fingerprints). For a
+--   cell on other documents than most models, figure and fingerprint come from shared_figures.
 -- weight: 1 / months after the split, or -1 / months before it; NULL where not is_same.
 -- Units: bits per UTF-8 byte. variance: sum of both squared standard errors; NULL if a cell has no
 --   pooled error. degrees_of_freedom: lower value of both cells; NULL if both have none.

@@ -1,19 +1,18 @@
--- The best change in each model's curve, with its test. For
---   estimated_cutoff and second_cutoff.
+-- The best change in each model's curve, with its test. For estimated_cutoff and second_cutoff.
 -- Grain: one row per model, protocol, source; source NULL: of the mean over sources of text.
--- A compressor has rows that say so, also among published rates (is_compressor).
+-- is_compressor marks the rows of compressors, also among published rates.
 -- q_value: Benjamini-Hochberg's over the models and sources of a protocol; the means over sources
 --   are a family of their own. is_found: q_value is at most 0.05. reason says why it is not,
 --   which end of the interval is open, or that the curve is not one ramp.
 -- is_told: is_found, and both ends of the interval are inside the window. cutoff_text: the month or
 --   months if is_told, 'at or after …' or 'at or before …' if one end is open, else NULL.
 -- has_two_rises: is_found, and second_q_value is at most 0.05: that of a single rise, among the
---   models and sources that have a change. Months of the two rises are told only then.
--- doubt: the part of the reason that holds of two rises, too: they may be the source's, or a source
---   is left out.
--- detectable_change: the smallest step that is found in 80 % of worlds with the curve's noise,
---   months and controls, over the months that can be dated; other tests of the family stay. reason
---   has it, and that of a rise over eight months.
+--   models and sources that have a change. Only then are the months of the two rises reported.
+-- doubt: the part of the reason that also applies to two rises: the source may have caused them, or
+--   a source is left out.
+-- detectable_change: the smallest step that is found in 80 % of simulated data sets with the
+--   curve's noise, months and controls, over the months that can be dated; other tests of the
+--   family stay. reason states this size, and that of a rise over eight months.
 -- Source: docs/metrics.md (Cutoffs); Benjamini and Hochberg 1995.
 create or replace view internal.cutoff_tests as
 with ranked as (

@@ -3,9 +3,9 @@
 --   the alphabet. source NULL: of the mean over sources of text.
 -- effect: gap and growth (a month) as in control_adjusted_gap and ageing, slope (a month) as in
 --   tbi_likelihood: in bits per byte. decay: decay_mean_pct of decay_by_horizon, in per cent.
--- difference = value - other_value. *_low and *_high bound a 95 % interval over months. The panel
---   knows what two models share. Slopes and decays count as independent: their intervals are too
---   wide if the same months are hard for both models.
+-- difference = value - other_value. *_low and *_high bound a 95 % interval over months. In the
+--   panel, noise that two models share cancels. Slopes and decays count as independent: their
+--   intervals are too wide if the same months are hard for both models.
 -- p_value: of no difference. p_value_adjusted is Holm's over the pairs of a source, protocol and
 --   effect: if rows below 0.05 count as real, the probability of any error is at most 5 %.
 -- Only pairs in which both models have the figure, with an interval. unmeasured has the reason for

@@ -2,13 +2,14 @@
 --   out, and whether the stated cutoff agrees.
 -- Grain: one row per model, source, protocol; source NULL, where scope is all: of the mean over
 --   sources of text. A model's sources may end in different months.
--- basis: panel (other models tell the difficulty of the months) or compressor (only these do).
---   cutoff_text is what may be printed: a month, an interval, or an open interval such as `at or
---   after 2023-06`. estimated_cutoff is NULL unless both ends of its interval are inside the
---   window; reason says why. Intervals are of 95 %; an end that is NULL is open, and is_at_edge is
---   True. detectable_change and q_value: see internal.cutoff_tests.
--- is_contradicted: the stated month (catalogue_cutoff) is outside the interval; NULL if it is not
---   known, or no end of the interval is. Of true cutoffs, the interval leaves out 5 % by chance.
+-- basis: the figures that determine the difficulty of the months: panel (other models) or
+--   compressor (only compressors). cutoff_text is what may be printed: a month, an interval, or an
+--   open interval such as `at or after 2023-06`. estimated_cutoff is NULL unless both ends of its
+--   interval are inside the window; reason says why. Intervals are of 95 %; an end that is NULL is
+--   open, and is_at_edge is True. detectable_change and q_value: see internal.cutoff_tests.
+-- is_contradicted: the stated month (catalogue_cutoff) is outside the interval; NULL if the stated
+--   month or both ends of the interval are unknown. Of true cutoffs, the interval leaves out 5 % by
+--   chance.
 -- Units: months as first days; detectable_change in bits per byte.
 -- Source: docs/metrics.md (Cutoffs); docs/cutoffs.md; warehouse/estimates/cutoffs.py; sources:
 --   Cheng et al. 2024, "Dated Data", arXiv 2403.12958.

@@ -1,9 +1,9 @@
--- Is a jump of a source's losses the site or a model?
+-- Whether the site or a model causes a jump of a source's losses.
 -- Grain: one row per source, protocol, month that month_difficulty has.
 -- verdict: site = the month's difficulty for all models jumps, or the text itself, which
 --   control:zstd measures; model = one model (column model) jumps, relative to the others; both;
---   none; unknown = neither can be told (fewer than 15 months, fewer than two on a side, or too few
---   other models). A jump is named in its month only, not in the months around it.
+--   none; unknown = neither can be determined (fewer than 15 months, fewer than two on a side, or
+--   too few other models). A jump is named in its month only, not in the months around it.
 -- Units: bits per byte. *_jump: mean of the month and the next two less mean of the three before;
 --   *_error: its error, by other months; is_*: it is above chance. model is the one with the
 --   largest jump in errors. A model's cutoff in the month before explains its jump.

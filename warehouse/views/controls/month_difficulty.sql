@@ -1,10 +1,10 @@
--- How difficult each month's text is for language models, beside what others say of it.
+-- How difficult each month's text is for language models, for compressors and for thermometers.
 -- Grain: one row per source, protocol, month; source NULL: of the mean over sources of text.
 -- Units: bits per byte, less the mean over the months. difficulty: of the panel, for a model of
---   mean sensitivity; *_low and *_high bound a 95 % interval over months. reason: NULL of a single
---   model, and where the models cannot tell it from their gaps. compressor_difficulty: of
---   control:zstd. thermometer_difficulty: of models with role thermometer in the catalogue, of a
---   cutoff before the first month.
+--   mean sensitivity; *_low and *_high bound a 95 % interval over months. difficulty is NULL with a
+--   single model, and where it cannot be separated from the models' gaps; reason says so.
+--   compressor_difficulty: of control:zstd. thermometer_difficulty: of models with role thermometer
+--   in the catalogue, whose cutoff is before the first month.
 -- A new regime counts as difficulty. regime is NULL for the mean over sources.
 -- Source: docs/metrics.md (The panel).
 create or replace view month_difficulty as

@@ -1,11 +1,13 @@
 -- How far each model is above its level up to its own cutoff, by months since that cutoff.
 -- Grain: one row per model, protocol, months_after_cutoff; 0 is the month of the stated cutoff.
--- Units: bits per byte. rise: loss less what the month's difficulty explains for the model, less
---   the mean of that over the months up to the cutoff; the mean over sources of text. Models
---   without a cutoff, or without a month up to it, have no row. Neither has an age at which one of
---   the model's sources has no figure, so that a curve is over the same sources throughout.
--- Compressors have no cutoff. Theirs is the plain change of the loss, over the same months and
---   around the same cutoffs: the mean over the models (num_models). It has no difficulty taken out.
+-- Units: bits per byte. rise: the loss minus the part that the month's difficulty explains for the
+--   model, minus the mean of this difference over the months up to the cutoff. It is a mean over
+--   sources of text. Models without a cutoff, or without a month up to it, have no row. A month at
+--   which one of the model's sources has no figure has no row, either. So a curve is over the same
+--   sources throughout.
+-- Compressors have no cutoff. Their rise is the plain change of the loss, without adjustment for
+--   difficulty. It is over the same months and around the models' cutoffs, as a mean over the
+--   models (num_models).
 -- Source: docs/metrics.md (The panel).
 create or replace view rise_after_cutoff as
 with adjusted as (

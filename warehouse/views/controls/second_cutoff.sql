@@ -1,10 +1,11 @@
--- A second change in a model's curve: training text of two times, as of continued training.
+-- A second change in a model's curve, which shows training text of two periods, as after continued
+--   training.
 -- Grain: one row per model, source, protocol with a change in estimated_cutoff; source is
 --   NULL where scope is all, the mean over sources.
--- first_cutoff and second_cutoff are the last months before two rises. They are NULL unless told:
---   q_value is at most 0.05, Benjamini-Hochberg's of p_value over the models and sources of a
---   protocol that have a change; the means over sources are a family of their own. reason says why
---   they are not. An end of an interval of 95 % that is NULL is open, and reason says so.
+-- first_cutoff and second_cutoff are the last months before two rises. They are NULL unless q_value
+--   is at most 0.05; reason then says why. q_value is Benjamini-Hochberg's of p_value over the
+--   models and sources of a protocol that have a change; the means over sources are a family of
+--   their own. An end of an interval of 95 % that is NULL is open, and reason says so.
 -- p_value: that of a single change, of any of the shapes in docs/metrics.md (Cutoffs).
 -- Units: months as first days.
 -- Source: warehouse/estimates/pairs.py, which has the formulas; docs/metrics.md (Cutoffs).

@@ -1,9 +1,9 @@
 -- Months that a model predicts far better than the months around them: possible training data.
 -- Grain: one row per model, source, protocol, month. source NULL: the mean over the model's sources
 --   of text, a more powerful test if the month was seen in all sources.
--- The test: is the month better than the months before and after, relative to the other models? A
---   cutoff is better than one side only. t = shortfall / its standard error, one-sided. Figures are
---   NULL where reason says why.
+-- The test: is the month predicted better than the months before and after, relative to the other
+--   models? The last month before a cutoff is better than the months after only. t = shortfall /
+--   its standard error, one-sided. Figures are NULL where reason says why.
 -- q_value: p_value after Benjamini-Hochberg's correction over the models, sources and months of a
 --   protocol; the means over sources are a family of their own. is_suspected: q_value <= 0.05.
 -- Units: bits per byte. predicted_bits_per_byte = bits_per_byte + shortfall.

@@ -6,8 +6,8 @@
 --   compared_cells define which cells and models count. left_out_figures has the others.
 -- rank: NULL for compressors, which are shown for comparison, and for a model of unknown cutoff,
 --   which may have seen these months in training.
--- low and high bound 95 % intervals. interval_basis: months (would other months like these say the
---   same?), or documents (would other documents of these months?) while months are too few.
+-- low and high bound 95 % intervals. interval_basis: months (would other months like these give the
+--   same figure?), or documents (would other documents of these months?) while months are too few.
 -- resolution: half the width of the interval of a difference, median over pairs of ranked models.
 -- saved_share: 1 - the model's figure / that of control:zstd.
 -- Source: docs/metrics.md (Likelihood, Headline, New text, Intervals); the mean over sources is

@@ -3,7 +3,7 @@
 -- Parameters: as in headline_at.
 -- Units: bits_per_byte is the unweighted mean over sources of the unweighted mean over months.
 --   internal.eligible_cells and compared_cells define which cells and models count.
--- low and high bound 95 % intervals over time: would other months like these say the same?
+-- low and high bound 95 % intervals over time: would other months like these give the same figure?
 --   *_documents: would other documents of these months? The former is the wider of the latter and
 --   of a jackknife over blocks of three calendar months. It is NULL if a source has fewer than four
 --   blocks; *_documents is NULL if a cell has no pooled error (pooled_errors). reason says so.

@@ -7,9 +7,9 @@
 --   model's training, months may have been seen by it, and basis says so.
 -- Units: bits per byte. difference is model less other_model (negative: model is better), as the
 --   unweighted mean over shared months. *_low and *_high bound the 95 % interval of this one
---   difference over time: would other months like these say the same? *_documents: would other
---   documents of these months? The former is the wider of the latter and of a jackknife over blocks
---   of three calendar months. It is NULL where reason says why.
+--   difference over time: would other months like these give the same figure? *_documents: would
+--   other documents of these months? The former is the wider of the latter and of a jackknife over
+--   blocks of three calendar months. It is NULL where reason says why.
 -- p_value is of no difference, by the interval over time. p_value_adjusted is Holm's: if rows below
 --   5 % count as real differences, the probability of any error in a family is at most 5 %. A
 --   family is all rows of a protocol with a source, or all means.

@@ -4,8 +4,8 @@
 -- Units: base_bits_per_byte is the mean of the six months before release. decay_pct is 100 * (mean
 --   of the three months that end at the horizon / base - 1); NULL if a month is missing.
 --   decay_mean_pct is the mean of the figures that are not NULL, the same in all four rows. *_low
---   and *_high bound a 95 % interval over time: would other months like these say the same? NULL
---   with less than two horizons. Where something is NULL, reason says why.
+--   and *_high bound a 95 % interval over time: would other months like these give the same figure?
+--   NULL with less than two horizons. Where something is NULL, reason says why.
 -- p_value: of no mean decay, by its interval; q_value: Benjamini-Hochberg's over the models and
 --   sources of a protocol.
 -- Months that get harder for all models count as decay.

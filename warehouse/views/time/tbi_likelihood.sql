@@ -1,10 +1,10 @@
 -- Temporal bias index of likelihood: the slope of bits per byte over months.
 -- Grain: one row per model, source, protocol; source NULL, where scope is all, is the mean over
 --   sources. It is of models that have a source of text with two months or more.
--- Units: bits per byte per month (or year); positive means that newer text costs more.
---   *_low and *_high bound a 95 % interval over time: would other months like these say the same?
---   NULL with fewer than 12 months. *_documents: would other documents of these months?
---   Where something is NULL, reason says why; a month of a single cluster: as in train_test_gap.
+-- Units: bits per byte per month (or year); positive means that newer text costs more. *_low and
+--   *_high bound a 95 % interval over time: would other months like these give the same figure?
+--   NULL with fewer than 12 months. *_documents: would other documents of these months? Where
+--   something is NULL, reason says why; a month of a single cluster: as in train_test_gap.
 -- p_value: of no slope, by the interval over time. q_value: Benjamini-Hochberg's over the models
 --   and sources of a protocol; the means over sources are a family of their own.
 -- The mean of slopes is unweighted, over sources of text with two months or more, and over the

@@ -2,8 +2,8 @@
 -- Grain: one row per model, source, protocol; source NULL, where scope is all, is the mean over
 --   sources. Only models with a cutoff in the catalogue.
 -- Units and columns: as train_test_gap_at, split after the cutoff month.
--- *_low and *_high: would other months like these say the same? *_documents: would other documents
---   of these months? Drift of all models counts as gap here: see control_adjusted_gap.
+-- *_low and *_high: would other months like these give the same figure? *_documents: would other
+--   documents of these months? Drift of all models counts as gap here: see control_adjusted_gap.
 -- Source: docs/metrics.md (Time, Intervals).
 -- train_test_gap_at has further columns, such as expected_next and split_date.
 create or replace view train_test_gap as

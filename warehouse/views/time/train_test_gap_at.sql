@@ -5,10 +5,10 @@
 --   month, and leaves out models without a cutoff.
 -- Units: bits per byte. *_before, *_after and *_all are unweighted means of the monthly figures;
 --   *_weighted are ratios of the months' sums. gap = after - before; NULL if one side is empty.
---   *_low and *_high bound a 95 % interval over time: would other months like these say the same?
---   *_low_documents and *_high_documents: would other documents of these months? The former is the
---   wider of the latter and of one over months in blocks of three. The former is NULL with fewer
---   than four blocks (3 months of a side). Where something is NULL, reason says why.
+--   *_low and *_high bound a 95 % interval over time: would other months like these give the same
+--   figure? *_low_documents and *_high_documents: would other documents of these months? The former
+--   is the wider of the latter and of one over months in blocks of three. The former is NULL with
+--   fewer than four blocks (3 months of a side). Where something is NULL, reason says why.
 -- A month of a single cluster has no error of its own, and gets that of the source's other months;
 --   without four of these, the latter is NULL, and the former is of months alone.
 -- p_value: of no gap, by the interval over time. q_value: Benjamini-Hochberg's over the models and

@@ -1,8 +1,8 @@
 -- Monthly curves of each model around a split, for a source or over sources. For
 --   split_month_errors_at.
 -- Grain: one row per model, scope, protocol, month; scope is a source of calendar months, or NULL
---   for the mean over sources. Published rates are left out: nothing tells the error of their
---   documents.
+--   for the mean over sources. Published rates are left out: their documents have no
+--   known error.
 -- Parameter: split_on, as in split_cells_at.
 -- Units: bits per byte; residual is the month's figure less the mean of its side. product is the
 --   residual times that of the month before, NULL if that is missing or on the other side.
