@@ -5,11 +5,12 @@ Each file of ``crawlers/git/posts`` describes a repository, which is a source of
 
 A document belongs to the month of its day. Its path or header states the day, or it is the day on
 which its file came onto the main line (first parents). The text is that of the last commit before
-the month's end. A document that came after the month is read as it came. It counts only if it came
-at most ``lag_days`` after the month, so a month is the same whenever it is crawled. A file does not
-count if it was in the repository more than ``EARLIEST`` before its month: its text could be read
-before its day. Nor does a file that is removed before the month's end. Committers can set the dates
-of commits freely. robots.txt is not checked, since GitHub offers repositories to programs by git.
+the month's end. A document may be added after its month. It is read as first added, if that was at
+most ``lag_days`` after the month. Later documents never count. So the day of the crawl does not
+change a month. A text that was in the repository longer than ``EARLIEST`` before its month does not
+count, as it could be read before its day. Nor does a file that is removed before the month's end.
+Committers can set the dates of commits freely. robots.txt is not checked, since GitHub offers
+repositories to programs by git.
 """
 
 from __future__ import annotations

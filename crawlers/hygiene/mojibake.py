@@ -1,6 +1,7 @@
 """Marks of a text that was decoded by the wrong encoding (mojibake).
 
-Two measures are taken. *Places* are counted, each of which no language writes:
+There are two measures. This module counts *places*: sequences of characters that occur in no
+language:
 
 - UTF-8 that was read as Windows-1252 or Windows-1251: pairs and triples such as those for an
   accented letter or a quotation mark.
@@ -15,9 +16,9 @@ Two measures are taken. *Places* are counted, each of which no language writes:
 - English contractions with a wrong sign for their apostrophe, as in "don?t".
 - Characters that a decoder could not read.
 
-A place is a word, or a part of a long row. Other misreadings are made of good letters in bad words,
-and are found by `crawlers/hygiene/rereading.py`. All expressions take linear time, because the
-input is untrusted.
+A place is a word, or a part of a long row. Other wrongly decoded texts have correct letters that
+form no words. `crawlers/hygiene/rereading.py` finds these texts. All expressions take linear time,
+because the input is untrusted.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Detection of words that were decoded by a wrong encoding, and would be good words in another.
+"""Detection of wrongly decoded texts: decoded by another encoding, they have better words.
 
 Czech in Windows-1250 that was read as Windows-1252 has no sign that is not a letter. Russian in
 KOI8-R that was read as Windows-1251 has Cyrillic letters alone. So parts of a text are *read
-again*: encoded by an encoding of their script, and decoded by each other encoding. A language model
-tells whether such a reading is clearer than the part itself.
+again*: encoded by an encoding of their script, and decoded by each other one. A language classifier
+decides whether another reading is clearer than the present text.
 
-At least half of a text's parts must be clearer in another reading, because a good text may quote
-such words. Parts with few characters other than ASCII are ignored: such a part
-has only a wrong sign here and there.
+A text that only quotes such words is kept, because another reading must be clearer in half of its
+parts. Parts with few characters beyond ASCII never count, because at most a few of their signs can
+be wrong.
 """
 
 from __future__ import annotations
