@@ -20,7 +20,11 @@ from core.plugins import import_parts, list_entry_points
 from crawlers.contract import CrawlContext, Crawler, Item, SourceInfo
 from crawlers.git.entries import list_names
 
-OPEN: tuple[str, ...] = ("crawlers.git_posts", "crawlers.hackernews", "crawlers.wikipedia_new")
+OPEN: tuple[str, ...] = (
+    "crawlers.git_posts",
+    "crawlers.hackernews",
+    "crawlers.wikipedia_new",
+)
 GIT_POSTS = "git_posts"  # its parts are the files of a folder
 QUESTIONS: tuple[str, ...] = ("crawlers.questions.manifold",)
 

@@ -285,14 +285,10 @@ def _coincidence(panel: Panel, dated: DatedCurve, plain: Difficulty | None) -> s
     return AT_REGIME.format(EPOCH + (found.cutoff + 1), EPOCH + start)
 
 
-def _doubt(
-    rest: Rest | None, shared: str | None, bend: str | None, is_together: bool
-) -> str | None:
+def _doubt(rest: Rest | None, shared: str | None, bend: str | None, together: bool) -> str | None:
     """Return the reason why a change may be no cutoff at all.
 
-    ``shared`` is the reason if all models may share the change. ``bend`` is a model that changes in
-    the same months as one whose stated cutoff shows no change. ``is_together``: the other models
-    together do (``coincident``).
+    ``shared`` is the reason if all models may share it; ``bend`` is a model that changes with it.
     """
     if rest is not None:
         return ONE_SOURCE.format(rest.source)
@@ -300,7 +296,7 @@ def _doubt(
         return shared
     if bend is not None:
         return BEND.format(bend)
-    return TOGETHER if is_together else None
+    return TOGETHER if together else None
 
 
 def _closed(

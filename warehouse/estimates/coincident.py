@@ -3,7 +3,8 @@
 A change of the source may have a different size in each model. Then some models rise relative to
 the others. The change of each single model may be within chance (``bends``). So all other models
 are tested together. For a change of model i with ramp_i, the curves without their common part
-(``apart``) are fitted twice:
+(``apart``) are fitted twice. lambda^ and theta are fitted beside the changes found, because large
+changes would distort theta.
 
 - The first fit has a ramp for each model: the change found in the model. If no change is found in
   another model, or if it equals ramp_i, the ramp ends at the stated cutoff. These ramps have one
@@ -23,9 +24,8 @@ distribution with k degrees of freedom. So the others change in the same months 
   square, over k, of what the sizes of the others have beyond c theta_j. A smaller one may come from
   ramps whose months are not exact.
 
-Only changes within three months are tested: a source changes suddenly. The months of a long ramp
-are less exact, so the others seem to change in these months, too. Panels of five to 30 models are
-tested. In a smaller panel, k is too small for a useful test.
+Only changes within three months are tested, in panels of five to 30 models. The months of a long
+ramp are less exact, so the others seem to change in them, too. In smaller panels, k is too small.
 """
 
 from __future__ import annotations
